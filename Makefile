@@ -1,0 +1,54 @@
+# Everything happens in .venv, which is made on first use and renewed when pyproject.toml changes.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+
+# One of the hardest published puzzles: it takes the exact solver dozens of guesses.
+HARD := 8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..
+
+.PHONY: demo test lint types unit bench format clean help
+.DEFAULT_GOAL := help
+
+help:
+	@echo "make demo    install, then watch a hard Sudoku being solved"
+	@echo "make test    install, then lint, check types and run the tests"
+	@echo "make bench   measure the game beside a SAT solver (two minutes)"
+	@echo "make format  let ruff rewrite the code"
+	@echo "make clean   remove .venv, compiled kernels and caches"
+
+$(VENV)/bin/python:
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable .
+	touch $@
+
+$(VENV)/.installed-dev: pyproject.toml | $(VENV)/bin/python
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	touch $@ $(VENV)/.installed
+
+demo: $(VENV)/.installed
+	$(BIN)/ronri solve "$(HARD)" --watch
+
+test: lint types unit
+
+lint: $(VENV)/.installed-dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: $(VENV)/.installed-dev
+	$(BIN)/mypy
+
+unit: $(VENV)/.installed-dev
+	$(BIN)/python -m pytest
+
+bench: $(VENV)/.installed-dev
+	$(BIN)/python benchmarks/game.py
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+clean:
+	rm -rf $(VENV) .mypy_cache .pytest_cache .ruff_cache .hypothesis src/*.egg-info
+	find src tests benchmarks -name __pycache__ -prune -exec rm -rf {} +

@@ -1,0 +1,1 @@
+"""The game itself: boards, rules, exact solving, generation, traces, symmetry. Never torch."""

@@ -1,0 +1,98 @@
+"""Boards in the terminal: still, and while a solver works on them."""
+
+import time
+from collections.abc import Iterable
+
+import numpy as np
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from ronri.sudoku.board import to_text
+from ronri.sudoku.exact import Step
+from ronri.sudoku.geometry import SYMBOLS, Geometry, geometry_of
+
+CLUE, FOUND, FRESH, GUESS, WRONG = "bold", "cyan", "bold green", "bold yellow", "bold red"
+
+# How much of the search is kept in view, in lines.
+_LINES_OF_SEARCH = 14
+
+
+def draw(
+    board: np.ndarray,
+    clues: np.ndarray,
+    *,
+    before: np.ndarray | None = None,
+    guess: int | None = None,
+    wrong: int | None = None,
+    geometry: Geometry | None = None,
+) -> Text:
+    """A board as text: clues bold, digits that were not in `before` green, one cell marked."""
+    geometry = geometry_of(board, geometry)
+    drawn, cell = Text(), 0
+    for character in to_text(board, geometry):
+        if character not in SYMBOLS:
+            drawn.append(character, style="dim")
+            continue
+        if cell == wrong:
+            style = WRONG
+        elif cell == guess:
+            style = GUESS
+        elif clues[cell]:
+            style = CLUE
+        elif before is not None and board[cell] and not before[cell]:
+            style = FRESH
+        else:
+            style = FOUND if board[cell] else "dim"
+        drawn.append(character, style=style)
+        cell += 1
+    return drawn
+
+
+def search_line(step: Step, geometry: Geometry) -> Text:
+    """One line of a search: the guess, indented by the guesses it stands on."""
+    placement = f"{geometry.cell_name(step.cell)} = {SYMBOLS[step.digit]}"
+    if step.kind == "guess":
+        return Text("│ " * (step.depth - 1) + f"? {placement}", style="yellow")
+    return Text("│ " * step.depth + f"✗ {placement} is impossible", style="red")
+
+
+def watch(
+    steps: Iterable[Step], clues: np.ndarray, console: Console, *, delay: float = 0.12
+) -> Step:
+    """Show the solver at work; returns its last step.
+
+    A terminal gets a moving picture and then the whole search; a pipe or a file only the search.
+    """
+    geometry = geometry_of(clues)
+    lines: list[Text] = []
+    if not console.is_terminal:
+        for step in steps:
+            if step.kind in ("guess", "refuted"):
+                console.print(search_line(step, geometry))
+        return step
+    before = clues
+    with Live(console=console, transient=True, auto_refresh=False) as live:
+        for step in steps:
+            marked = step.cell if step.digit else None
+            if marked is not None:
+                lines.append(search_line(step, geometry))
+            board = draw(
+                step.board,
+                clues,
+                before=before,
+                guess=marked if step.kind == "guess" else None,
+                wrong=marked if step.kind == "refuted" else None,
+            )
+            live.update(_beside(board, lines[-_LINES_OF_SEARCH:]), refresh=True)
+            before = step.board
+            time.sleep(delay)
+    for line in lines:
+        console.print(line)
+    return step
+
+
+def _beside(board: Text, lines: list[Text]) -> RenderableType:
+    """The board, and under it the end of the search."""
+    padding = [Text()] * (_LINES_OF_SEARCH - len(lines))
+    return Group(board, Text(), *lines, *padding)
