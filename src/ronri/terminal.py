@@ -6,8 +6,10 @@ from collections.abc import Iterable
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.table import Table
 from rich.text import Text
 
+from ronri.data.describe import Description
 from ronri.sudoku.board import to_text
 from ronri.sudoku.exact import Step
 from ronri.sudoku.geometry import SYMBOLS, Geometry, geometry_of
@@ -96,3 +98,36 @@ def _beside(board: Text, lines: list[Text]) -> RenderableType:
     """The board, and under it the end of the search."""
     padding = [Text()] * (_LINES_OF_SEARCH - len(lines))
     return Group(board, Text(), *lines, *padding)
+
+
+def description(name: str, found: Description) -> RenderableType:
+    """What `ronri data describe` shows."""
+    known = Table.grid(padding=(0, 2))
+    known.add_row("puzzles", f"{found.n:,} ({found.board})")
+    if len(found.sources) > 1 or "" not in found.sources:
+        for source, n in found.sources.items():
+            known.add_row("source", f"{source}: {n:,}")
+    known.add_row("different up to symmetry", f"{found.distinct_puzzles:,}")
+    known.add_row("solution grids up to symmetry", f"{found.distinct_solutions:,}")
+    if found.mean_rating is not None:
+        here = f" ({found.rated_here:,} rated here)" if found.rated_here else ""
+        known.add_row("mean rating", f"{found.mean_rating:.2f} guesses{here}")
+    if found.overlap is not None:
+        known.add_row(f"also in {found.overlap.other}", f"{found.overlap.puzzles:,} puzzles")
+        known.add_row("with a solution grid of it", f"{found.overlap.solutions:,} puzzles")
+    clues = _histogram("clues", [(str(clues), n) for clues, n in found.clues.items()])
+    ratings = _histogram(
+        "guesses", [(f"{c.rating_min:g} to <{c.rating_max:g}", c.n) for c in found.ratings]
+    )
+    return Group(Text(name, style="bold"), known, Text(), clues, Text(), ratings)
+
+
+def _histogram(what: str, bars: list[tuple[str, int]]) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0))
+    table.add_column(what, justify="right")
+    table.add_column("puzzles", justify="right")
+    table.add_column()
+    longest = max((n for _, n in bars), default=0)
+    for label, n in bars:
+        table.add_row(label, f"{n:,}", Text("█" * round(40 * n / max(longest, 1)), style="cyan"))
+    return table

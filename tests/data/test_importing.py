@@ -6,8 +6,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ronri.data import formats
-from ronri.data.formats import BAD_PUZZLE, Columns, Reader, csv_writer, text_writer
+from boards import PUZZLE, SOLUTION
+from lists import HEADER
+from ronri.data.formats import Columns, Reader
 from ronri.data.importing import (
     NO_SOLUTION,
     RATING_TOO_LARGE,
@@ -16,13 +17,12 @@ from ronri.data.importing import (
     Progress,
     import_file,
 )
+from ronri.data.rows import BAD_PUZZLE
 from ronri.data.store import PuzzleSet
+from ronri.data.writers import csv_writer, text_writer
 from ronri.sudoku.board import parse, to_line
 from ronri.sudoku.geometry import FOUR, Geometry
 
-PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
-SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
-HEADER = "source,question,answer,rating"
 SEVERAL = PUZZLE[:20] + "." + PUZZLE[21:]
 CONTRADICTION = PUZZLE[:2] + "5" + PUZZLE[3:]
 DEAD_END = PUZZLE[:2] + "1" + PUZZLE[3:]
@@ -136,7 +136,7 @@ def test_other_boards_and_named_columns(tmp_path: Path) -> None:
 def test_threads_and_blocks_change_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     source = write_list(tmp_path / "list.csv", 1000)
     import_file(source, tmp_path / "a.ronri", threads=1)
-    monkeypatch.setattr(formats, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("ronri.data.lines.BLOCK_BYTES", 10_000)
     import_file(source, tmp_path / "b.ronri", threads=3)
     assert (tmp_path / "a.ronri").read_bytes() == (tmp_path / "b.ronri").read_bytes()
 
@@ -155,7 +155,7 @@ def test_a_part_of_a_list(tmp_path: Path) -> None:
 
 
 def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("ronri.data.lines.BLOCK_BYTES", 10_000)
     source = write_list(tmp_path / "list.csv", 1000)
     told: list[Progress] = []
     import_file(source, tmp_path / "a.ronri", progress=told.append)
@@ -167,7 +167,7 @@ def test_progress_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_a_damaged_list_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(formats, "BLOCK_BYTES", 10_000)
+    monkeypatch.setattr("ronri.data.lines.BLOCK_BYTES", 10_000)
     source = write_list(tmp_path / "list.csv.gz", 1000)
     source.write_bytes(source.read_bytes()[:-100])
     with pytest.raises(ValueError, match="cut short"):
@@ -179,11 +179,11 @@ def test_a_damaged_list_leaves_nothing(tmp_path: Path, monkeypatch: pytest.Monke
 
 KILLED = """
 import os, sys, time
-from ronri.data import formats
+from ronri.data import lines
 from ronri.data.importing import import_file
 
 source, out, moment = sys.argv[1:]
-formats.BLOCK_BYTES = 10_000
+lines.BLOCK_BYTES = 10_000
 
 def wait_to_be_killed(*_):
     print("ready", flush=True)

@@ -24,7 +24,7 @@ from ronri.sudoku.board import (
     to_text,
 )
 from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, SYMBOLS, Geometry
-from ronri.sudoku.rules import is_consistent, is_solved
+from ronri.sudoku.rules import is_consistent, is_solved, solves
 
 
 @st.composite

@@ -1,12 +1,14 @@
 """The rules against slow references."""
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from boards import OTHERS, SOLUTION, any_grids, shifted_grid
-from ronri.sudoku.board import parse
+from boards import OTHERS, PUZZLE, SOLUTION, any_grids, shifted_grid
+from ronri.sudoku.board import parse, to_lines
 from ronri.sudoku.geometry import FOUR, NINE, STANDARD, Geometry
 from ronri.sudoku.rules import (
     Conflict,

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boards import shifted_grid
 from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry
 from ronri.sudoku.rules import is_solved
 from ronri.sudoku.symmetry import (
@@ -69,13 +70,6 @@ def random_solution(geometry: Geometry, seed: int) -> np.ndarray:
     return np.array(next(solutions_of(geometry, Random(seed))), np.uint8)
 
 
-def shifted_solution(geometry: Geometry) -> np.ndarray:
-    """Every row is the first one, shifted."""
-    row, column = geometry.row_of, geometry.column_of
-    shift = row * geometry.box_width + row // geometry.box_height
-    return ((shift + column) % geometry.size + 1).astype(np.uint8)
-
-
 def pattern_solution(geometry: Geometry) -> np.ndarray:
     """123456789 456789123 789123456 231564897 ...: the most symmetric grid of a 9x9 board."""
     height, width = geometry.box_height, geometry.box_width
@@ -88,7 +82,7 @@ def pattern_solution(geometry: Geometry) -> np.ndarray:
 def some_solutions(geometry: Geometry) -> np.ndarray:
     """Two very symmetric grids, and ten random ones."""
     made = [random_solution(geometry, seed) for seed in range(10)]
-    grids = np.stack([pattern_solution(geometry), shifted_solution(geometry), *made])
+    grids = np.stack([pattern_solution(geometry), shifted_grid(geometry), *made])
     grids.flags.writeable = False
     return grids
 
@@ -151,7 +145,7 @@ def test_group_laws(geometry: Geometry, seed: int) -> None:
 @given(st.sampled_from(GEOMETRIES), SEEDS)
 def test_action_on_grids(geometry: Geometry, seed: int) -> None:
     a, b = sample(geometry, 4, seed), sample(geometry, 4, seed, 4)
-    solutions = np.tile(shifted_solution(geometry), (4, 1))
+    solutions = np.tile(shifted_grid(geometry), (4, 1))
     puzzles = some_puzzles(solutions, seed)
     np.testing.assert_array_equal(apply(compose(a, b), puzzles), apply(b, apply(a, puzzles)))
     np.testing.assert_array_equal(apply(invert(a), apply(a, puzzles)), puzzles)
@@ -173,7 +167,7 @@ def test_every_solution_stays_a_solution(geometry: Geometry) -> None:
 @given(st.sampled_from(GEOMETRIES), SEEDS)
 def test_placements_follow_grids(geometry: Geometry, seed: int) -> None:
     symmetries = sample(geometry, 3, seed)
-    grids = np.tile(shifted_solution(geometry), (3, 1))
+    grids = np.tile(shifted_grid(geometry), (3, 1))
     cells = np.tile(np.arange(geometry.cells)[::-1], (3, 1))
     digits = np.take_along_axis(grids, cells, axis=1)
     new_cells, new_digits = apply_to_placements(symmetries, cells, digits)
@@ -198,7 +192,7 @@ def test_other_tokens_stay() -> None:
 def test_one_meets_many(geometry: Geometry) -> None:
     many = sample(geometry, 7, 3)
     one = many[2:3]
-    solution = shifted_solution(geometry)[None]
+    solution = shifted_grid(geometry)[None]
     grids = apply(many, solution)
     repeated = many[np.full(7, 2)]
     tokens = np.arange(10)[None]
@@ -419,13 +413,13 @@ def test_to_canonical_is_the_symmetry_that_does_it(geometry: Geometry, seed: int
 def test_symmetric_16x16_boards_do_not_explode() -> None:
     geometry = Geometry(4, 4)
     symmetries = sample(geometry, 3, 0)
-    for grid in (pattern_solution(geometry), shifted_solution(geometry)):
+    for grid in (pattern_solution(geometry), shifted_grid(geometry)):
         (form,) = canonical_solutions(grid[None], geometry)
         assert (canonical_solutions(apply(symmetries, grid[None]), geometry) == form).all()
 
 
 def test_canonical_forms_do_not_depend_on_threads_or_memory() -> None:
-    solutions = apply(sample(NINE, 1000, 0), shifted_solution(NINE)[None])
+    solutions = apply(sample(NINE, 1000, 0), shifted_grid(NINE)[None])
     puzzles = some_puzzles(solutions, 0)
     forms = canonical_puzzles(puzzles, solutions, threads=1)
     assert np.array_equal(canonical_puzzles(puzzles, solutions, threads=3), forms)
@@ -444,7 +438,7 @@ def test_no_grids_at_all() -> None:
 
 
 def test_canonical_forms_say_what_is_wrong() -> None:
-    solutions = apply(sample(NINE, 400, 0), shifted_solution(NINE)[None])
+    solutions = apply(sample(NINE, 400, 0), shifted_grid(NINE)[None])
     puzzles = some_puzzles(solutions, 0)
 
     swapped = solutions.copy()

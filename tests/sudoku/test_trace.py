@@ -13,8 +13,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry
-from ronri.sudoku.trace import Status, Vocabulary, pack, record, replay
+from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry, standard
+from ronri.sudoku.replay import replay
+from ronri.sudoku.trace import Status, Vocabulary, pack, record
 
 # A published puzzle (Arto Inkala, 2010) that takes dozens of guesses.
 INKALA = "..53.....8......2..7..1.5..4....53...1..7...6..32...8..6.5....9..4....3......97.."
@@ -100,6 +101,8 @@ def test_words_and_their_names_agree(geometry: Geometry) -> None:
     np.testing.assert_array_equal(again, placements)
     assert (words.cell_of[words.num_placements :] == -1).all()
     assert (words.digit_of[words.num_placements :] == 0).all()
+    # Minus one is what training code writes for "no token here".
+    assert not words.is_placement(-1)
 
 
 def test_placements_of_small_integers_do_not_overflow() -> None:
@@ -157,13 +160,17 @@ def test_long_searches_keep_the_rules(seed: int) -> None:
     assert is_solution(judged.board, NINE)
 
 
-def test_the_tiny_trace_by_hand() -> None:
+def test_traces_by_hand() -> None:
     judged = replay(Vocabulary(FOUR).encode(TINY_TRACE), geometry=FOUR)
     assert judged.valid
     assert judged.error_at is None
     assert judged.solved
     assert judged.board.tolist() == board_of(TINY_SOLUTION).tolist()
     assert (judged.num_pushes, judged.num_pops, judged.max_depth) == (3, 1, 2)
+    nested = replay(Vocabulary(SIX).encode(NESTED_TRACE), geometry=SIX)
+    assert nested.valid
+    assert not nested.solved
+    assert (nested.num_pushes, nested.num_pops, nested.max_depth) == (4, 4, 2)
     # The recorder can write exactly this opening.
     opening = TINY_TRACE.partition("[R3C4=3]")[0]
     puzzles = np.repeat(board_of(TINY)[None], 2000, axis=0)
@@ -334,18 +341,26 @@ def test_a_search_for_nothing_ends_with_its_last_pop(text: str) -> None:
     assert (pops[:, 1:] & pops[:, :-1]).any()
 
 
-# R1C1 has no candidate; box 1 has no place for a 1, and the last clue has no part in that.
-@pytest.mark.parametrize("text", ["..12.4..3.......", "..1..2..1......3"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "..12.4..3.......",  # R1C1 has no candidate
+        "..1..2..1...2...",  # box 1 and row 2 have no place for a 1; the last clue is innocent
+        f"....1.....23.......45...............1{'.' * 44}",  # box 1 alone has no place for a 1
+    ],
+)
 def test_clues_that_leave_no_place_end_the_search_before_it_begins(text: str) -> None:
+    geometry = standard(len(text))
     traces = record(board_of(text)[None], seed=0, length=10)
+    length = int(np.count_nonzero(board_of(text))) + 1
     assert traces.status.tolist() == [Status.IMPOSSIBLE]
-    assert traces.lengths.tolist() == [5]
-    judged = replay(traces.tokens[0], geometry=FOUR)
+    assert traces.lengths.tolist() == [length]
+    judged = replay(traces.tokens[0], geometry=geometry)
     assert judged.error is None
     assert not judged.solved
     for more in ("[push]", "[R2C1=3]"):
-        tokens = np.append(traces.tokens[0, :5], Vocabulary(FOUR).encode(more))
-        assert "the branch has failed" in str(replay(tokens, geometry=FOUR).error)
+        tokens = np.append(traces.tokens[0, :length], Vocabulary(geometry).encode(more))
+        assert "the branch has failed" in str(replay(tokens, geometry=geometry).error)
 
 
 def test_clues_that_clash_are_a_puzzle_without_a_solution() -> None:
@@ -357,6 +372,17 @@ def test_clues_that_clash_are_a_puzzle_without_a_solution() -> None:
     judged = replay(traces.tokens[0], geometry=FOUR)
     assert judged.error == "token 1, [R1C4=1]: its row, column or box holds 1 already"
     assert judged.error_at == 1
+
+
+@given(geometries, st.data())
+def test_clashing_clues_are_found_in_every_unit(geometry: Geometry, data: st.DataObject) -> None:
+    unit = data.draw(st.sampled_from(geometry.units.tolist()))
+    first, second = data.draw(st.permutations(unit))[:2]
+    puzzle = np.zeros((1, geometry.cells), np.uint8)
+    puzzle[0, [first, second]] = data.draw(st.integers(1, geometry.size))
+    traces = record(puzzle, seed=0, length=10, geometry=geometry)
+    assert traces.status.tolist() == [Status.IMPOSSIBLE]
+    assert traces.lengths.tolist() == [3]
 
 
 def test_bad_arguments_are_explained() -> None:
@@ -454,6 +480,19 @@ def test_a_fault_is_found_where_it_is(trace: str, geometry: Geometry, fault: Fau
     assert judged.error_at == fault.at
     assert judged.error.startswith(f"token {fault.at}, {words.text(tokens[fault.at])}: ")
     assert fault.reason in judged.error
+
+
+def test_a_guess_is_needless_at_a_single_of_either_kind() -> None:
+    words = Vocabulary(NINE)
+    for only_naked, puzzle in ((True, blanked(NINE, 73, 0.7)), (False, blanked(NINE, 1, 0.7))):
+        naked, hidden = singles(puzzle)
+        assert bool(naked) == only_naked
+        assert bool(hidden) != only_naked
+        clues = words.placement(np.flatnonzero(puzzle), puzzle[puzzle > 0])
+        judged = replay(np.concatenate([clues, [words.clues_end, words.push]]))
+        assert judged.error_at == len(clues) + 1
+        names = [words.text(placement) for placement in naked | hidden]
+        assert any(f"[push]: {name} is forced" in str(judged.error) for name in names)
 
 
 def test_a_trace_of_clues_alone_has_no_clues_end() -> None:

@@ -16,8 +16,10 @@ from typing import final
 import numpy as np
 from jaxtyping import Bool
 
-from ronri.data.formats import Batch, Columns, Problem, Problems, Reader
-from ronri.data.store import MAX_RATING, StoreWriter
+from ronri.data.formats import Columns, Problem, Problems, Reader
+from ronri.data.packing import MAX_RATING
+from ronri.data.rows import Batch
+from ronri.data.store import StoreWriter
 from ronri.sudoku.exact import Solutions, solve
 from ronri.sudoku.geometry import SYMBOLS, Geometry
 from ronri.sudoku.rules import conflicts

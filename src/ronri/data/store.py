@@ -9,50 +9,42 @@ The file, with every number little-endian:
     byte 44      the header: JSON in UTF-8, then zeros
     byte 16384   the records, one after another, nothing between or behind them
 
-A record of a board with C cells, in this order:
-
-    solution     ceil(C / 2) bytes. Byte k holds cell 2k in its low half (bits 0-3) and cell 2k + 1
-                 in its high half (bits 4-7). A half holds digit - 1, so that sixteen digits fit;
-                 the half that is left over where C is odd is zero.
-    clues        ceil(C / 8) bytes. Bit b (1 << b) of byte k is set where cell 8k + b is a clue;
-                 bits past the last cell are zero.
-    rating       2 bytes, float16. NaN where nobody knows.
-    source       1 byte, an index into the header's `sources`.
-
-A puzzle is its solution where the clue bits are set, so a record can only hold a puzzle whose
-clues agree with its solution. Equal puzzles make equal files, byte for byte: no times, no paths.
+What a record holds, bit by bit, is told in `packing`. Equal puzzles make equal files, byte for
+byte: no times, no paths.
 """
 
 import hashlib
 import io
 import json
 import os
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, final
 
 import numpy as np
 from jaxtyping import Bool, Float, Float32, Integer, UInt8
 
+from ronri.data.files import whole_file
+from ronri.data.packing import (
+    MAX_SOURCES,
+    Layout,
+    check_storable,
+    pack,
+    unpack_puzzles,
+    unpack_ratings,
+    unpack_solutions,
+    unpack_sources,
+)
 from ronri.sudoku.geometry import Geometry
 
 FORMAT = 1
 MAGIC = b"\x89RONRI\r\n"
 PAYLOAD_OFFSET = 16384
-MAX_SOURCES = 256
-# The largest float16: a rating above it does not fit into a record.
-MAX_RATING = 65504.0
 
 _LENGTH_AT, _CHECKSUM_AT, _HEADER_AT = 8, 12, 44
 _AGAIN = "make or download it again"
-
-# The two cells of every solution byte, side by side: unpacking is one look-up for each byte.
-_PAIRS = np.stack([np.arange(256) % 16 + 1, np.arange(256) // 16 + 1], axis=1).astype(np.uint8)
-_PAIRS_16 = _PAIRS.view(np.uint16)[:, 0]
 
 # Which rows of a set: a slice, row numbers, or a mask as long as the set.
 Rows = slice | Integer[np.ndarray, "rows"] | Bool[np.ndarray, "rows"]
@@ -61,24 +53,6 @@ ALL = slice(None)
 
 class StoreError(ValueError):
     """A file that is no whole, undamaged set: which file, what is wrong, what to do."""
-
-
-@final
-@dataclass(frozen=True)
-class Layout:
-    """Where the parts of a record lie: the byte each one starts at, and the length of all."""
-
-    solution: int
-    clues: int
-    rating: int
-    source: int
-    record: int
-
-    @classmethod
-    def of(cls, geometry: Geometry) -> "Layout":
-        clues = (geometry.cells + 1) // 2
-        rating = clues + (geometry.cells + 7) // 8
-        return cls(0, clues, rating, rating + 2, rating + 3)
 
 
 @final
@@ -176,44 +150,6 @@ def _well_typed(fields: dict[str, Any]) -> bool:
     return False
 
 
-def pack(
-    puzzles: UInt8[np.ndarray, "batch cells"],
-    solutions: UInt8[np.ndarray, "batch cells"],
-    ratings: Float[np.ndarray, "batch"],
-    sources: UInt8[np.ndarray, "batch"],
-    geometry: Geometry,
-) -> UInt8[np.ndarray, "batch record"]:
-    """Records as they lie on disk. Clues must agree with solutions, ratings must fit a float16."""
-    layout = Layout.of(geometry)
-    records = np.empty((len(puzzles), layout.record), np.uint8)
-    halves = solutions - np.uint8(1)
-    packed = records[:, : layout.clues]
-    packed[:] = halves[:, 0::2]
-    packed[:, : geometry.cells // 2] |= halves[:, 1::2] << np.uint8(4)
-    records[:, layout.clues : layout.rating] = np.packbits(puzzles != 0, axis=1, bitorder="little")
-    as_bytes = ratings.astype("<f2").view(np.uint8).reshape(-1, 2)
-    records[:, layout.rating : layout.source] = as_bytes
-    records[:, layout.source] = sources
-    return records
-
-
-def unpack_solutions(
-    records: UInt8[np.ndarray, "batch record"], geometry: Geometry
-) -> UInt8[np.ndarray, "batch cells"]:
-    packed = records[:, : Layout.of(geometry).clues]
-    # With an odd number of cells the last byte gives one cell too many.
-    return _PAIRS_16[packed].view(np.uint8)[:, : geometry.cells]
-
-
-def unpack_clues(
-    records: UInt8[np.ndarray, "batch record"], geometry: Geometry
-) -> UInt8[np.ndarray, "batch cells"]:
-    """1 where a cell is a clue, 0 where it is empty."""
-    layout = Layout.of(geometry)
-    packed = records[:, layout.clues : layout.rating]
-    return np.unpackbits(packed, axis=1, count=geometry.cells, bitorder="little")
-
-
 @final
 @dataclass(frozen=True)
 class Entries:
@@ -271,22 +207,18 @@ class PuzzleSet:
         return self.header.geometry
 
     def puzzles(self, rows: Rows = ALL) -> UInt8[np.ndarray, "batch cells"]:
-        records = self._take(rows)
-        clues = unpack_clues(records, self.geometry)
-        return np.multiply(clues, unpack_solutions(records, self.geometry), out=clues)
+        return unpack_puzzles(self._take(rows), self.geometry)
 
     def solutions(self, rows: Rows = ALL) -> UInt8[np.ndarray, "batch cells"]:
         return np.ascontiguousarray(unpack_solutions(self._take(rows), self.geometry))
 
     def ratings(self, rows: Rows = ALL) -> Float32[np.ndarray, "batch"]:
         """NaN where the rating is unknown. Kept as float16, so three digits are sure."""
-        layout = self.header.layout
-        packed = np.ascontiguousarray(self._take(rows)[:, layout.rating : layout.source])
-        return packed.view("<f2")[:, 0].astype(np.float32)
+        return unpack_ratings(self._take(rows), self.geometry)
 
     def sources(self, rows: Rows = ALL) -> UInt8[np.ndarray, "batch"]:
         """Indices into `header.sources`."""
-        return self._take(rows)[:, self.header.layout.source].copy()
+        return unpack_sources(self._take(rows), self.geometry)
 
     def chunks(self, size: int = 65536) -> Iterator[Entries]:
         """The whole set in order, `size` puzzles at a time."""
@@ -298,29 +230,6 @@ class PuzzleSet:
 
     def _take(self, rows: Rows) -> UInt8[np.ndarray, "batch record"]:
         return np.asarray(self.records[rows])
-
-
-@contextmanager
-def whole_file(path: str | Path) -> Iterator[io.BufferedWriter]:
-    """A file that gets its name when it is whole, and not before.
-
-    Bytes go to `NAME.xxxxxxxx.partial` in the same folder. Leaving the block renames it; an
-    exception deletes it; a killed process leaves it behind, where it is in nobody's way.
-    """
-    path = Path(path)
-    if path.is_dir():
-        # The rename would fail too, but only after all the work.
-        raise ValueError(f"{path} is a folder: name a file to write")
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f"{path.name}.{secrets.token_hex(4)}.partial")
-    try:
-        with partial.open("xb") as file:
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-        partial.replace(path)
-    finally:
-        partial.unlink(missing_ok=True)
 
 
 @final
@@ -343,21 +252,29 @@ class StoreWriter:
         self._provenance = dict(provenance or {})
         self._digest = hashlib.sha256()
         self._sources: dict[str, int] = {}
-        self._ending = ExitStack()
+        self._writing = self._write()
 
     def __enter__(self) -> "StoreWriter":
-        self._file = self._ending.enter_context(whole_file(self.path))
-        self._ending.push(self._write_header)
-        self._file.seek(PAYLOAD_OFFSET)
+        self._writing.__enter__()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._ending.__exit__(kind, error, trace)
+    def __exit__(self, *exception: Any) -> None:
+        self._writing.__exit__(*exception)
+
+    @contextmanager
+    def _write(self) -> Iterator[None]:
+        with whole_file(self.path) as self._file:
+            self._file.seek(PAYLOAD_OFFSET)
+            yield
+            header = Header(
+                geometry=self.geometry,
+                count=self.count,
+                sources=tuple(self._sources),
+                provenance=self._provenance,
+                payload_sha256=self._digest.hexdigest(),
+            )
+            self._file.seek(0)
+            self._file.write(header.encode())
 
     def append(
         self,
@@ -370,59 +287,22 @@ class StoreWriter:
         if ratings is None:
             ratings = np.full(len(puzzles), np.nan, np.float16)
         names = [sources] * len(puzzles) if isinstance(sources, str) else sources
-        self._check(puzzles, solutions, ratings, names)
-        for name in dict.fromkeys(names):
-            self._register(name)
-        indices = np.array([self._sources[name] for name in names], np.uint8)
-        records = pack(puzzles, solutions, ratings, indices, self.geometry)
-        self._digest.update(records.data)
-        self._file.write(records.data)
-        self.count += len(records)
-
-    def _check(
-        self,
-        puzzles: np.ndarray,
-        solutions: np.ndarray,
-        ratings: np.ndarray,
-        names: Sequence[str],
-    ) -> None:
-        """What cannot be packed must not be: a record has no way to say that it is wrong."""
-        cells, size = self.geometry.cells, self.geometry.size
+        cells = self.geometry.cells
         if puzzles.shape != (len(names), cells) or solutions.shape != puzzles.shape:
             raise ValueError(
                 f"this set holds boards of {cells} cells, as many puzzles as solutions and sources;"
                 f" got {puzzles.shape}, {solutions.shape} and {len(names)}"
             )
-        # Digit 0 wraps around to 255 here, so one comparison finds it too.
-        unsolved = (solutions - np.uint8(1) >= size).any(axis=1)
-        differs = ((puzzles != solutions) & (puzzles != 0)).any(axis=1)
-        too_big = np.abs(ratings) > MAX_RATING
-        for bad, what in (
-            (unsolved, f"its solution has cells that are not 1 to {size}"),
-            (differs, "its clues are not those of its solution"),
-            (too_big, f"its rating is beyond {MAX_RATING:.0f}"),
-        ):
-            if bad.any():
-                row = self.count + int(bad.argmax())
-                raise ValueError(f"puzzle {row} cannot be stored: {what}")
-
-    def _register(self, name: str) -> None:
-        index = self._sources.setdefault(name, len(self._sources))
-        if index >= MAX_SOURCES:
+        check_storable(puzzles, solutions, ratings, self.geometry, first_row=self.count)
+        known = list(dict.fromkeys([*self._sources, *names]))
+        if len(known) > MAX_SOURCES:
             raise ValueError(
-                f"a set can name {MAX_SOURCES} sources, and {name!r} would be one more: "
-                "does the source column really name where puzzles come from?"
+                f"a set can name {MAX_SOURCES} sources, and {known[MAX_SOURCES]!r} would be one "
+                "more: does the source column really name where puzzles come from?"
             )
-
-    def _write_header(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is not None:
-            return
-        header = Header(
-            geometry=self.geometry,
-            count=self.count,
-            sources=tuple(self._sources),
-            provenance=self._provenance,
-            payload_sha256=self._digest.hexdigest(),
-        )
-        self._file.seek(0)
-        self._file.write(header.encode())
+        self._sources = {name: index for index, name in enumerate(known)}
+        indices = np.array([self._sources[name] for name in names], np.uint8)
+        records = pack(puzzles, solutions, ratings, indices, self.geometry)
+        self._digest.update(records.data)
+        self._file.write(records.data)
+        self.count += len(records)

@@ -62,7 +62,8 @@ def solve(
     if limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
     geometry = _geometry(puzzles, geometry)
-    puzzles = np.ascontiguousarray(puzzles)
+    # A read-only array, as from a file, would make numba compile the kernels once more for it.
+    puzzles = np.require(puzzles, requirements=["C", "W"])
     solutions = np.zeros_like(puzzles)
     counts = np.zeros(len(puzzles), np.int64)
     guesses = np.zeros(len(puzzles), np.int64)
@@ -90,25 +91,25 @@ def rate(
     copies: int = 1,
     *,
     seed: int = 0,
+    start: int = 0,
     threads: int | None = None,
     geometry: Geometry | None = None,
 ) -> Float64[np.ndarray, "batch"]:
     """Mean number of guesses over `copies` symmetric copies of each puzzle.
 
     Which guess comes first depends on how the board is turned, so one reading is noisy: copies
-    average that out. The first copy is the puzzle as it stands. The others depend on `seed` and on
-    the puzzle's place in the batch.
+    average that out. The first copy is the puzzle as it stands; the others of row i depend on
+    `seed` and `start + i`.
     """
     if copies < 1:
         raise ValueError(f"copies must be at least 1, not {copies}")
     geometry = _geometry(puzzles, geometry)
-    total = np.zeros(len(puzzles))
-    for copy in range(copies):
-        turned = puzzles
-        if copy > 0:
-            views = symmetry.sample(geometry, len(puzzles), seed=seed, start=copy * len(puzzles))
-            turned = symmetry.apply(views, puzzles)
-        total += solve(turned, limit=1, threads=threads, geometry=geometry).guesses
+    total = solve(puzzles, 1, threads=threads, geometry=geometry).guesses.astype(np.float64)
+    turned = copies - 1
+    views = symmetry.sample(geometry, len(puzzles) * turned, seed=seed, start=start * turned)
+    for copy in range(turned):
+        image = symmetry.apply(views[copy::turned], puzzles)
+        total += solve(image, 1, threads=threads, geometry=geometry).guesses
     return total / copies
 
 

@@ -69,8 +69,8 @@ class Puzzles:
 
 
 @dataclass(frozen=True)
-class HardPuzzles:
-    """Puzzles, their unique solutions, and the mean guesses they took while they were bred."""
+class RatedPuzzles:
+    """Puzzles, their unique solutions, and the mean number of guesses they took."""
 
     puzzles: UInt8[np.ndarray, "batch cells"]
     solutions: UInt8[np.ndarray, "batch cells"]
@@ -94,7 +94,9 @@ def random_grids(
 
     def work(first: int, stop: int) -> None:
         index = _index(shard, start + first)
-        digging.fill_batch(np.uint64(seed), index, shard.count, geometry.tables, grids[first:stop])
+        digging.fill_batch(
+            chance.as_seed(seed), index, shard.count, geometry.tables, grids[first:stop]
+        )
 
     spread(work, count, threads, chunk=64)
     return grids
@@ -145,10 +147,10 @@ def hard_puzzles(
     geometry: Geometry = NINE,
     threads: int | None = None,
     ancestors: UInt8[np.ndarray, "ancestors cells"] | None = None,
-) -> HardPuzzles:
+) -> RatedPuzzles:
     """The first `count` puzzles that `breed` gives."""
     _checked(count)
-    batches: list[HardPuzzles] = []
+    batches: list[RatedPuzzles] = []
     generations = breed(
         seed=seed,
         least=least,
@@ -161,7 +163,7 @@ def hard_puzzles(
     while sum(map(len, batches)) < count:
         batches.append(next(generations))
     empty = np.zeros((0, geometry.cells), np.uint8)
-    return HardPuzzles(
+    return RatedPuzzles(
         np.concatenate([empty, *(batch.puzzles for batch in batches)])[:count],
         np.concatenate([empty, *(batch.solutions for batch in batches)])[:count],
         np.concatenate([np.zeros(0), *(batch.ratings for batch in batches)])[:count],
@@ -177,7 +179,7 @@ def breed(
     geometry: Geometry = NINE,
     threads: int | None = None,
     ancestors: UInt8[np.ndarray, "ancestors cells"] | None = None,
-) -> Iterator[HardPuzzles]:
+) -> Iterator[RatedPuzzles]:
     """Hard puzzles for ever, a batch per generation, no two alike up to symmetry.
 
     A child loses a clue or two of its parent, is completed to another unique puzzle and made
@@ -188,7 +190,7 @@ def breed(
     if copies < 1:
         raise ValueError(f"copies must be at least 1, not {copies}")
     # Populations of different shards share nothing.
-    own_seed = chance.draw(chance.fork(np.uint64(seed), _index(shard, 0)))
+    own_seed = np.uint64(chance.draw(chance.fork(chance.as_seed(seed), _index(shard, 0))))
     if ancestors is None:
         parents = minimal_puzzles(PARENTS, seed=int(own_seed), geometry=geometry).puzzles
     else:
@@ -231,7 +233,7 @@ def breed(
         if fresh:
             fruitless = 0
             chosen = hard[fresh]
-            yield HardPuzzles(children[chosen], solutions[fresh], child_ratings[chosen])
+            yield RatedPuzzles(children[chosen], solutions[fresh], child_ratings[chosen])
         # Children first: where ratings are equal, the young replace the old.
         everyone = np.concatenate([children, parents])
         marks = np.concatenate([child_ratings, FADING * ratings])
@@ -263,7 +265,7 @@ def _dig(
     def work(first: int, stop: int) -> None:
         part = slice(first, stop)
         digging.dig_batch(
-            np.uint64(seed),
+            chance.as_seed(seed),
             _index(shard, start + first),
             shard.count,
             fewest,

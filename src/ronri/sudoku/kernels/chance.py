@@ -16,6 +16,13 @@ _LOW_32 = np.uint64(0xFFFFFFFF)
 _27, _30, _31, _32 = np.uint64(27), np.uint64(30), np.uint64(31), np.uint64(32)
 
 
+def as_seed(seed: int) -> np.uint64:
+    """A number people chose, as the kernels want it."""
+    if not 0 <= seed < 2**64:
+        raise ValueError(f"a seed lies between 0 and 2**64 - 1; {seed} does not")
+    return np.uint64(seed)
+
+
 @kernel
 def scramble(x):
     """SplitMix64's output function: a bijection on 64 bits that mixes them well."""

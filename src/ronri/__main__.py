@@ -1,0 +1,7 @@
+"""`python -m ronri` is `ronri`."""
+
+import sys
+
+from ronri.cli import main
+
+sys.exit(main())

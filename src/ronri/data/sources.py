@@ -1,0 +1,179 @@
+"""Named data sets: suites, public lists, files. Whatever a user types after `--data`.
+
+A name can be
+- a suite: `everyday`, `mini4`, `mini6` (generated here, the same everywhere), `clue17`, `hard`,
+  `minimal`, `kaggle3m` (real lists), or the training part of a real list: `hard-train`, ...;
+- a public data set: `kaggle-1m`, `kaggle-3m`, `kaggle-9m`, `sudoku-extreme`,
+  `sudoku-extreme-test`, or any other as `kaggle:OWNER/NAME/FILE` or `hf:OWNER/NAME/FILE`;
+- a file: a stored set, a CSV or a plain list.
+
+Whatever it is, `open_set` gives a stored set. Sets that had to be generated or imported are kept
+in the cache folder, so this is done once.
+"""
+
+import hashlib
+import os
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from ronri.data.generating import Order, fulfil
+from ronri.data.importing import Progress, import_file
+from ronri.data.store import MAGIC, PuzzleSet, StoreError, StoreWriter
+from ronri.sudoku.geometry import FOUR, SIX
+
+# Suites that are made here. Their seeds lie far from those people choose for training data.
+GENERATED = {
+    "everyday": Order(count=10_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0001),
+    "mini4": Order(count=500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0001),
+    "mini6": Order(
+        count=1_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0001
+    ),
+}
+
+# Real lists: file names inside the folder of real lists.
+LISTS = {
+    "clue17": "clue17-test.csv.gz",
+    "hard": "hard-test.csv.gz",
+    "minimal": "minimal-test.csv.gz",
+    "kaggle3m": "kaggle3m-test.csv.gz",
+    "clue17-train": "clue17-train.csv.gz",
+    "hard-train": "hard-train.csv.gz",
+    "minimal-train": "minimal-train.csv.gz",
+}
+
+SUITES = (*GENERATED, "minimal", "clue17", "hard", "kaggle3m")
+
+# Public data sets by short names.
+PUBLIC = {
+    "kaggle-1m": "kaggle:bryanpark/sudoku/sudoku.csv",
+    "kaggle-3m": "kaggle:radcliffe/3-million-sudoku-puzzles-with-ratings/sudoku-3m.csv",
+    "kaggle-9m": "kaggle:rohanrao/sudoku/sudoku.csv",
+    "sudoku-extreme": "hf:sapientinc/sudoku-extreme/train.csv",
+    "sudoku-extreme-test": "hf:sapientinc/sudoku-extreme/test.csv",
+}
+
+
+def cache_folder() -> Path:
+    """Where generated and imported sets are kept: `RONRI_CACHE`, or the user's cache folder."""
+    if "RONRI_CACHE" in os.environ:
+        return Path(os.environ["RONRI_CACHE"])
+    base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(base) / "ronri"
+
+
+def lists_folder() -> Path | None:
+    """Where the real lists are: `RONRI_DATA`, or `shared/data` here or one folder up."""
+    if "RONRI_DATA" in os.environ:
+        return Path(os.environ["RONRI_DATA"])
+    for folder in (Path("shared/data"), Path("../shared/data")):
+        if folder.is_dir():
+            return folder
+    return None
+
+
+def open_set(
+    name: str,
+    *,
+    lists: Path | None = None,
+    cache: Path | None = None,
+    threads: int | None = None,
+    progress: Callable[[Progress], None] | None = None,
+) -> PuzzleSet:
+    """The set of that name, from the cache or made now. `lists` is the folder of real lists."""
+    cache = cache_folder() if cache is None else cache
+    if name in GENERATED:
+        # A suite that is defined otherwise one day will not be mistaken for this one.
+        place = cache / f"{name}-{_digest(repr(GENERATED[name]))}.ronri"
+        return _cached(place, lambda path: write_suite(name, path, threads=threads))
+    path = locate(name, lists=lists)
+    if _is_set(path):
+        return PuzzleSet(path)
+    # The same file gets the same place; a changed one is imported anew.
+    stat = path.stat()
+    key = _digest(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}")
+
+    def make(out: Path) -> None:
+        report = import_file(path, out, threads=threads, progress=progress)
+        if not report.kept:
+            why = f": {report.examples[0]}" if report.examples else ""
+            raise ValueError(f"{path} has no puzzle that can be used{why}")
+
+    return _cached(cache / f"{path.name.split('.')[0]}-{key}.ronri", make)
+
+
+def locate(name: str, *, lists: Path | None = None) -> Path:
+    """The file behind a name, downloaded if it must be."""
+    if name in LISTS:
+        folder = lists_folder() if lists is None else lists
+        if folder is None or not (folder / LISTS[name]).is_file():
+            looked = f"it is not in {folder}" if folder else "no folder of lists is known"
+            raise ValueError(
+                f"{name} needs the file {LISTS[name]}, and {looked}; "
+                "set RONRI_DATA to the folder that has it, or name a file instead"
+            )
+        return folder / LISTS[name]
+    address = PUBLIC.get(name, name)
+    kind, colon, rest = address.partition(":")
+    if colon and kind in ("kaggle", "hf"):
+        parts = rest.split("/", 2)
+        if len(parts) != 3 or not all(parts):
+            raise ValueError(f"write {kind}:OWNER/NAME/FILE, not {name!r}")
+        return _download(kind, f"{parts[0]}/{parts[1]}", parts[2])
+    if not Path(name).is_file():
+        names = ", ".join([*GENERATED, *LISTS, *PUBLIC])
+        raise ValueError(f"there is no file {name!r}, and no data set of that name ({names})")
+    return Path(name)
+
+
+def write_suite(name: str, path: Path, *, threads: int | None = None) -> None:
+    """Make a generated suite."""
+    order = GENERATED[name]
+    with StoreWriter(
+        path, order.geometry, provenance={"suite": name, **order.provenance}
+    ) as writer:
+        fulfil(order, writer, name=name, threads=threads)
+
+
+def _cached(path: Path, make: Callable[[Path], None]) -> PuzzleSet:
+    """The set at `path`; made first if it is not there, and again if it is damaged."""
+    if path.is_file():
+        try:
+            return PuzzleSet(path)
+        except StoreError:
+            path.unlink()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    make(path)
+    return PuzzleSet(path)
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:12]
+
+
+def _is_set(path: Path) -> bool:
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
+
+
+def _download(kind: str, repository: str, file: str) -> Path:
+    """Fetch one file of a public data set, by the library of whoever hosts it."""
+    by_hand = "or download it by hand and give the path of the file instead"
+    module, extra = ("kagglehub", "kaggle") if kind == "kaggle" else ("huggingface_hub", "hub")
+    try:
+        library: Any = import_module(module)
+    except ImportError:
+        raise ValueError(
+            f"{kind}:{repository} needs {module}: pip install 'ronri[{extra}]', {by_hand}"
+        ) from None
+    try:
+        if kind == "kaggle":
+            return Path(library.dataset_download(repository, path=file))
+        return Path(library.hf_hub_download(repository, file, repo_type="dataset"))
+    except Exception as error:  # these libraries raise whatever their network layer raises
+        reason = str(error).strip().splitlines()[0] if str(error).strip() else repr(error)
+        raise ValueError(
+            f"{file} of {kind}:{repository} could not be downloaded ({reason}); "
+            f"check the name and the connection, {by_hand}"
+        ) from error

@@ -1,0 +1,212 @@
+"""Train, validation and test that cannot leak, not even up to symmetry.
+
+Every puzzle has a key: a hash of the canonical form of its solution grid, the same for all its
+symmetric copies and for all puzzles that share its solution. A rule cuts the range of keys into
+three: low keys are test, high keys are validation, the rest is train. Which part a puzzle falls
+into depends on the rule and the puzzle, never on what else was loaded.
+
+Small boards have few solution grids (4x4 has two, up to symmetry), so there the key is that of
+the canonical puzzle.
+"""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Literal, get_args
+
+import numpy as np
+from jaxtyping import Bool, UInt8, UInt64
+
+from ronri.data.store import PuzzleSet, StoreWriter
+from ronri.sudoku import symmetry
+from ronri.sudoku.geometry import NINE, Geometry
+
+Part = Literal["train", "validation", "test"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+FORMAT = 1
+_KEYS = 2**64
+
+# How large a part is: a number of puzzles, or a fraction of all.
+Size = int | float
+
+
+def solution_keys(
+    solutions: UInt8[np.ndarray, "batch cells"], geometry: Geometry, *, threads: int | None = None
+) -> UInt64[np.ndarray, "batch"]:
+    """Hashes of solution grids, equal for symmetric copies."""
+    return puzzle_keys(solutions, solutions, geometry, threads=threads)
+
+
+def puzzle_keys(
+    puzzles: UInt8[np.ndarray, "batch cells"],
+    solutions: UInt8[np.ndarray, "batch cells"],
+    geometry: Geometry,
+    *,
+    threads: int | None = None,
+) -> UInt64[np.ndarray, "batch"]:
+    """Hashes of the puzzles themselves, equal for symmetric copies."""
+    return symmetry.canonical_hash(
+        symmetry.canonical_puzzles(puzzles, solutions, geometry, threads=threads)
+    )
+
+
+def split_keys(
+    puzzles: UInt8[np.ndarray, "batch cells"],
+    solutions: UInt8[np.ndarray, "batch cells"],
+    geometry: Geometry,
+    *,
+    threads: int | None = None,
+) -> UInt64[np.ndarray, "batch"]:
+    """What puzzles are split by: equal for any two that must not be separated."""
+    if geometry.size < NINE.size:
+        return puzzle_keys(puzzles, solutions, geometry, threads=threads)
+    return solution_keys(solutions, geometry, threads=threads)
+
+
+@dataclass(frozen=True)
+class SplitRule:
+    """Keys below `test_below` are test, keys from `validation_from` on validation."""
+
+    test_below: int = 0
+    validation_from: int = _KEYS
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.test_below <= self.validation_from <= _KEYS:
+            raise ValueError("test and validation overlap: ask for less of them")
+
+    def mask(self, part: Part, keys: UInt64[np.ndarray, "batch"]) -> Bool[np.ndarray, "batch"]:
+        """Which of the keys belong to a part."""
+        test = _below(keys, self.test_below)
+        validation = ~_below(keys, self.validation_from)
+        if part == "test":
+            return test
+        if part == "validation":
+            return validation
+        return ~(test | validation)
+
+    @classmethod
+    def of(
+        cls, keys: UInt64[np.ndarray, "batch"], *, test: Size = 0, validation: Size = 0
+    ) -> "SplitRule":
+        """The rule that makes parts of these sizes out of these keys.
+
+        A fraction fixes the rule by itself. A count takes as many puzzles as it says, or a few
+        less where puzzles share a key; the rule it leads to can be written down and used on other
+        sets, and every puzzle lands where it did.
+        """
+        return cls(
+            test_below=_edge(np.sort(keys), test),
+            # Validation grows down from the highest key as test grows up from the lowest.
+            validation_from=_KEYS - _edge(np.sort(~keys), validation),
+        )
+
+    def write(self, path: Path) -> None:
+        fields = {"format": FORMAT} | {name: hex(edge) for name, edge in asdict(self).items()}
+        path.write_text(json.dumps(fields, indent=2) + "\n")
+
+    @classmethod
+    def read(cls, path: Path) -> "SplitRule":
+        """Read what `write` wrote."""
+        try:
+            fields = dict(json.loads(path.read_text()))
+            if fields.pop("format") != FORMAT or set(fields) != {"test_below", "validation_from"}:
+                raise ValueError("its fields are not those of a split rule")
+            return cls(**{name: int(edge, 16) for name, edge in fields.items()})
+        except (TypeError, ValueError, KeyError) as error:
+            raise ValueError(f"{path} is no split rule of this Ronri: {error}") from error
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """What `split` wrote: the rule, and each part's file and number of puzzles."""
+
+    rule: SplitRule
+    counts: Mapping[Part, int]
+    files: Mapping[Part, Path]
+
+
+def split(
+    source: PuzzleSet,
+    folder: Path,
+    *,
+    test: Size = 0,
+    validation: Size = 0,
+    rule: SplitRule | None = None,
+    threads: int | None = None,
+) -> SplitReport:
+    """Write the parts of a set into a folder as `train.ronri`, `validation.ronri`, `test.ronri`.
+
+    The rule is written beside them as `split.json`. Give a `rule` to cut another set the same way.
+    """
+    found = set_keys(source, threads=threads)
+    if rule is None:
+        rule = SplitRule.of(found, test=test, validation=validation)
+    folder.mkdir(parents=True, exist_ok=True)
+    counts, files = {}, {}
+    for part in PARTS:
+        rows = np.flatnonzero(rule.mask(part, found))
+        files[part] = folder / f"{part}.ronri"
+        copy_rows(source, rows, files[part], {"part": part})
+        counts[part] = len(rows)
+    rule.write(folder / "split.json")
+    return SplitReport(rule, counts, files)
+
+
+def set_keys(source: PuzzleSet, *, threads: int | None = None) -> UInt64[np.ndarray, "batch"]:
+    """The keys of all puzzles of a set."""
+    found = [
+        split_keys(chunk.puzzles, chunk.solutions, source.geometry, threads=threads)
+        for chunk in source.chunks()
+    ]
+    return np.concatenate([np.zeros(0, np.uint64), *found])
+
+
+def copy_rows(
+    source: PuzzleSet, rows: np.ndarray, path: Path, provenance: Mapping[str, str]
+) -> None:
+    """Write some rows of a set as a set of their own, its provenance extended."""
+    names = source.header.sources
+    with StoreWriter(
+        path, source.geometry, provenance={**source.header.provenance, **provenance}
+    ) as writer:
+        for start in range(0, len(rows), 65_536):
+            part = rows[start : start + 65_536]
+            writer.append(
+                source.puzzles(part),
+                source.solutions(part),
+                source.ratings(part),
+                [names[index] for index in source.sources(part)],
+            )
+
+
+def _below(keys: np.ndarray, edge: int) -> np.ndarray:
+    """Whether keys are below an edge, which may be one past the largest key there can be."""
+    return np.ones(len(keys), bool) if edge == _KEYS else keys < np.uint64(edge)
+
+
+def parse_size(text: str) -> Size:
+    """Read a size as people write it: 5000, 0.02 or 2%."""
+    try:
+        if text.endswith("%"):
+            return float(text[:-1]) / 100
+        return int(text) if text.isdecimal() else float(text)
+    except ValueError:
+        raise ValueError(f"a size is a count, a fraction or a percentage, not {text!r}") from None
+
+
+def _edge(ordered: np.ndarray, size: Size) -> int:
+    """The edge that has `size` of the ordered keys below it."""
+    if isinstance(size, float):
+        if not 0 <= size <= 1:
+            raise ValueError(f"a fraction lies between 0 and 1, not {size}")
+        return int(size * _KEYS)
+    if not 0 <= size <= len(ordered):
+        raise ValueError(f"cannot take {size:,} puzzles out of {len(ordered):,}")
+    if size == 0:
+        return 0
+    if size == len(ordered):
+        return _KEYS
+    # The first key that stays out: all puzzles that share it stay out too.
+    return int(ordered[size])

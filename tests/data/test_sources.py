@@ -1,0 +1,200 @@
+"""Names that become sets: suites, lists, files, downloads."""
+
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ronri.data import sources
+from ronri.data.sources import GENERATED, LISTS, PUBLIC, SUITES, locate, open_set
+from ronri.data.splits import puzzle_keys
+from ronri.data.store import PuzzleSet
+from ronri.sudoku.board import to_lines
+from ronri.sudoku.exact import solve
+from ronri.sudoku.generate import puzzles_with_clues
+
+# The suites as they are everywhere and for ever.
+CHECKSUMS = {
+    "everyday": "742cea472fe9576bc4daae5184358defce13cb02a090995cbd37f3c8b24224bc",
+    "mini4": "5c62fa7eb1d16fb7ef6d9b030f5bc39f467965b4c687019281f47f90d4e07551",
+    "mini6": "9f287a0e5e06a5da234ceae4779e1fc74dc6cd12079a891cb4876454b5768e2a",
+}
+
+
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("cache")
+
+
+@pytest.fixture
+def listed(tmp_path: Path) -> Path:
+    """A plain list of 20 puzzles."""
+    made = puzzles_with_clues(20, 30, seed=1)
+    path = tmp_path / "some.txt"
+    path.write_text("\n".join(to_lines(made.puzzles)))
+    return path
+
+
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_suites_are_rebuilt_identically(name: str, cache: Path) -> None:
+    suite, order = open_set(name, cache=cache), GENERATED[name]
+    assert suite.header.payload_sha256 == CHECKSUMS[name]
+    assert len(suite) == order.count
+    puzzles, solutions = suite.puzzles(), suite.solutions()
+    found = solve(puzzles)
+    assert (found.counts == 1).all()
+    np.testing.assert_array_equal(found.solutions, solutions)
+    clues = (puzzles > 0).sum(axis=1)
+    assert (clues.min(), clues.max()) == (order.fewest_clues, order.most_clues)
+    assert len(np.unique(puzzle_keys(puzzles, solutions, suite.geometry))) == order.count
+    assert not np.isnan(suite.ratings()).any()
+
+
+def test_a_suite_is_made_once_and_again_if_damaged(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = open_set("mini4", cache=cache).path
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "write_suite", None)
+        assert open_set("mini4", cache=cache).path == path
+    content = path.read_bytes()
+    path.write_bytes(content[:-5])
+    assert open_set("mini4", cache=cache).path == path
+    assert path.read_bytes() == content
+
+
+def test_suites_have_the_names_of_the_design() -> None:
+    assert set(SUITES) == {
+        "everyday", "minimal", "clue17", "hard", "kaggle3m", "mini4", "mini6",
+    }  # fmt: skip
+
+
+def test_a_list_is_imported_once(
+    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache = tmp_path / "cache"
+    found = open_set(str(listed), cache=cache)
+    assert to_lines(found.puzzles()) == listed.read_text().split()
+    with monkeypatch.context() as patch:
+        patch.setattr(sources, "import_file", None)
+        assert open_set(str(listed), cache=cache).path == found.path
+    # A changed list is another list.
+    listed.write_text(listed.read_text().split()[0])
+    assert len(open_set(str(listed), cache=cache)) == 1
+    # A set is opened as it is.
+    assert open_set(str(found.path), cache=cache).path == found.path
+
+
+def test_a_list_without_puzzles_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "none.txt"
+    path.write_text("." * 81 + "\n")
+    with pytest.raises(ValueError, match=r"none\.txt has no puzzle that can be used.*several"):
+        open_set(str(path), cache=tmp_path / "cache")
+
+
+def test_real_lists_are_found_where_the_user_says(
+    listed: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / LISTS["hard"]).write_text(listed.read_text())
+    assert len(open_set("hard", lists=tmp_path, cache=tmp_path / "cache")) == 20
+    monkeypatch.setenv("RONRI_DATA", str(tmp_path))
+    assert locate("hard") == tmp_path / LISTS["hard"]
+    with pytest.raises(ValueError, match=r"clue17 needs the file clue17-test\.csv\.gz.*RONRI_DATA"):
+        locate("clue17")
+
+
+def test_real_lists_are_looked_for_nearby(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("RONRI_DATA", raising=False)
+    (tmp_path / "project").mkdir()
+    monkeypatch.chdir(tmp_path / "project")
+    with pytest.raises(ValueError, match="no folder of lists is known"):
+        locate("hard")
+    (tmp_path / "shared" / "data").mkdir(parents=True)
+    (tmp_path / "shared" / "data" / LISTS["hard"]).touch()
+    assert locate("hard").samefile(tmp_path / "shared" / "data" / LISTS["hard"])
+
+
+def test_the_cache_is_where_the_user_says(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("RONRI_CACHE", str(tmp_path / "mine"))
+    assert sources.cache_folder() == tmp_path / "mine"
+    monkeypatch.delenv("RONRI_CACHE")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    assert sources.cache_folder() == tmp_path / "ronri"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    with pytest.raises(ValueError, match=r"no file 'nonsense'.*everyday.*hard-train.*kaggle-9m"):
+        locate("nonsense")
+
+
+def stand_in(monkeypatch: pytest.MonkeyPatch, name: str, **functions: Any) -> None:
+    """A module that answers instead of the real library."""
+    module = ModuleType(name)
+    for function, body in functions.items():
+        setattr(module, function, body)
+    monkeypatch.setitem(sys.modules, name, module)
+
+
+def test_kaggle_and_hugging_face_are_asked_for_the_right_file(
+    listed: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[Any] = []
+
+    def dataset_download(handle: str, path: str | None = None) -> str:
+        asked.append((handle, path))
+        return str(listed)
+
+    def hf_hub_download(repo_id: str, filename: str, *, repo_type: str) -> str:
+        asked.append((repo_id, filename, repo_type))
+        return str(listed)
+
+    stand_in(monkeypatch, "kagglehub", dataset_download=dataset_download)
+    stand_in(monkeypatch, "huggingface_hub", hf_hub_download=hf_hub_download)
+    for name in ("kaggle-9m", "sudoku-extreme", "kaggle:me/mine/deep/file.csv"):
+        assert locate(name) == listed
+    assert asked == [
+        ("rohanrao/sudoku", "sudoku.csv"),
+        ("sapientinc/sudoku-extreme", "train.csv", "dataset"),
+        ("me/mine", "deep/file.csv"),
+    ]
+
+
+@pytest.mark.parametrize("name", PUBLIC)
+def test_a_failed_download_says_what_to_do_instead(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> str:
+        raise ConnectionError("no route to host\nand a long traceback")
+
+    stand_in(monkeypatch, "kagglehub", dataset_download=fail)
+    stand_in(monkeypatch, "huggingface_hub", hf_hub_download=fail)
+    with pytest.raises(ValueError, match=r"no route to host.*by hand") as caught:
+        locate(name)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_missing_library_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    # None in sys.modules makes an import fail, whether or not the library is installed.
+    monkeypatch.setitem(sys.modules, "kagglehub", None)
+    monkeypatch.setitem(sys.modules, "huggingface_hub", None)
+    with pytest.raises(ValueError, match=r"needs kagglehub: pip install 'ronri\[kaggle\]'"):
+        locate("kaggle-1m")
+    with pytest.raises(ValueError, match=r"needs huggingface_hub: pip install 'ronri\[hub\]'"):
+        locate("sudoku-extreme-test")
+
+
+@pytest.mark.parametrize("name", ["kaggle:one", "hf:a/b", "hf:a/b/"])
+def test_half_an_address_is_refused(name: str) -> None:
+    with pytest.raises(ValueError, match="OWNER/NAME/FILE"):
+        locate(name)
+
+
+def test_real_suites_open(real_data: Path, tmp_path: Path) -> None:
+    sizes = {"clue17": 5_000, "hard": 8_923, "minimal": 5_000, "kaggle3m": 486}
+    for name, size in sizes.items():
+        found: PuzzleSet = open_set(name, lists=real_data, cache=tmp_path)
+        assert len(found) == size
+        assert not np.isnan(found.ratings()).any()
