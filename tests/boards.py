@@ -7,6 +7,8 @@ from ronri.sudoku.geometry import Geometry
 
 PUZZLE = "53..7....6..195....98....6.8...6...34..8.3..17...2...6.6....28....419..5....8..79"
 SOLUTION = "534678912672195348198342567859761423426853791713924856961537284287419635345286179"
+# Arto Inkala, 2012: hard for people and programs alike.
+HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 # Box shapes that are not standard.
 OTHERS = (Geometry(3, 2), Geometry(1, 5), Geometry(3, 4), Geometry(4, 4), Geometry(1, 2))
 

@@ -138,7 +138,7 @@ def generate(
         other = sources.open_set(name, threads=threads)
         if other.geometry != geometry:
             raise ValueError(f"{name} has {other.geometry.name} boards, not {geometry.name}")
-        excluded.update(set_keys(other, threads=threads).tolist())
+        excluded.update(set_keys(other, threads=threads).split.tolist())
     with (
         _progress("generating", count) as advance,
         open_writer(out, geometry, provenance=order.provenance) as writer,

@@ -16,8 +16,8 @@ from ronri.sudoku.geometry import SYMBOLS, Geometry, geometry_of
 
 CLUE, FOUND, FRESH, GUESS, WRONG = "bold", "cyan", "bold green", "bold yellow", "bold red"
 
-# How much of the search is kept in view, in lines.
-_LINES_OF_SEARCH = 14
+# How much of the search stands beside the board, in lines.
+_LINES_OF_SEARCH = 13
 
 
 def draw(
@@ -95,9 +95,10 @@ def watch(
 
 
 def _beside(board: Text, lines: list[Text]) -> RenderableType:
-    """The board, and under it the end of the search."""
-    padding = [Text()] * (_LINES_OF_SEARCH - len(lines))
-    return Group(board, Text(), *lines, *padding)
+    """The board, and beside it the end of the search."""
+    grid = Table.grid(padding=(0, 3))
+    grid.add_row(board, Group(*lines))
+    return grid
 
 
 def description(name: str, found: Description) -> RenderableType:

@@ -6,20 +6,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from boards import HARD
 from ronri.data import generating
 from ronri.data.generating import GenerationReport, Kind, Order, fulfil
-from ronri.data.splits import puzzle_keys, set_keys
+from ronri.data.splits import keys_of, set_keys
 from ronri.data.store import PuzzleSet, StoreWriter
 from ronri.sudoku.board import parse
 from ronri.sudoku.exact import rate, solve
 from ronri.sudoku.generate import Shard
 from ronri.sudoku.geometry import FOUR, NINE, SIX
 
-HARD = parse("8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..")
+ANCESTORS = parse(HARD)[None]
 ORDERS = {
     "clues": Order(count=40, fewest_clues=26, most_clues=30, seed=1),
     "minimal": Order(kind="minimal", count=40, seed=1),
-    "hard": Order(kind="hard", count=40, seed=1, ancestors=HARD[None]),
+    "hard": Order(kind="hard", count=40, seed=1, ancestors=ANCESTORS),
     "small": Order(count=60, geometry=FOUR, fewest_clues=5, most_clues=8, seed=1),
 }
 
@@ -40,7 +41,7 @@ def test_an_order_is_fulfilled_alike_every_time(tmp_path: Path, name: str) -> No
     assert report.made == report.kept + report.twins + report.excluded
     puzzles, solutions = found.puzzles(), found.solutions()
     assert (solve(puzzles, geometry=order.geometry).counts == 1).all()
-    assert len(np.unique(puzzle_keys(puzzles, solutions, order.geometry))) == order.count
+    assert len(np.unique(keys_of(puzzles, solutions, order.geometry).puzzles)) == order.count
     again, _ = made(order, tmp_path / "b.ronri", threads=2)
     assert again.header == found.header
     fewer, _ = made(replace(order, count=10), tmp_path / "c.ronri")
@@ -66,9 +67,9 @@ def test_ratings_are_means_over_copies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["clues", "small"])
 def test_excluded_puzzles_do_not_come_back(tmp_path: Path, name: str) -> None:
     first, _ = made(ORDERS[name], tmp_path / "first.ronri")
-    keys = frozenset(set_keys(first).tolist())
+    keys = frozenset(set_keys(first).split.tolist())
     second, report = made(ORDERS[name], tmp_path / "second.ronri", exclude=keys)
-    assert not keys & set(set_keys(second).tolist())
+    assert not keys & set(set_keys(second).split.tolist())
     # The same seed makes the same puzzles first, so all of them were met and left out.
     assert report.excluded >= len(first)
     assert len(second) == ORDERS[name].count
@@ -85,7 +86,7 @@ def test_shards_of_an_order_differ(tmp_path: Path) -> None:
     for number in (1, 2):
         order = replace(ORDERS["clues"], shard=Shard(number, 2))
         sets.append(made(order, tmp_path / f"{number}.ronri")[0])
-    assert not set(set_keys(sets[0]).tolist()) & set(set_keys(sets[1]).tolist())
+    assert not set(set_keys(sets[0]).split.tolist()) & set(set_keys(sets[1]).split.tolist())
     assert sets[1].header.provenance["shard"] == "2/2"
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from ronri.data import sources
 from ronri.data.sources import GENERATED, LISTS, PUBLIC, SUITES, locate, open_set
-from ronri.data.splits import puzzle_keys
+from ronri.data.splits import keys_of
 from ronri.data.store import PuzzleSet
 from ronri.sudoku.board import to_lines
 from ronri.sudoku.exact import solve
@@ -49,7 +49,7 @@ def test_generated_suites_are_rebuilt_identically(name: str, cache: Path) -> Non
     np.testing.assert_array_equal(found.solutions, solutions)
     clues = (puzzles > 0).sum(axis=1)
     assert (clues.min(), clues.max()) == (order.fewest_clues, order.most_clues)
-    assert len(np.unique(puzzle_keys(puzzles, solutions, suite.geometry))) == order.count
+    assert len(np.unique(keys_of(puzzles, solutions, suite.geometry).puzzles)) == order.count
     assert not np.isnan(suite.ratings()).any()
 
 

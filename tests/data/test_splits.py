@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ronri.data.splits import PARTS, SplitRule, parse_size, set_keys, split, split_keys
+from ronri.data.splits import PARTS, SplitRule, keys_of, parse_size, set_keys, split
 from ronri.data.store import PuzzleSet, StoreWriter
 from ronri.sudoku import symmetry
 from ronri.sudoku.generate import minimal_puzzles, puzzles_with_clues
@@ -25,19 +25,19 @@ def stored(path: Path, geometry: Geometry, count: int, clues: tuple[int, int]) -
 
 def test_symmetric_copies_and_siblings_share_a_key() -> None:
     made = minimal_puzzles(50, seed=2)
-    keys = split_keys(made.puzzles, made.solutions, NINE)
+    keys = keys_of(made.puzzles, made.solutions, NINE).split
     views = symmetry.sample(NINE, 50, seed=3)
     turned = [symmetry.apply(views, grids) for grids in (made.puzzles, made.solutions)]
-    np.testing.assert_array_equal(split_keys(turned[0], turned[1], NINE), keys)
+    np.testing.assert_array_equal(keys_of(turned[0], turned[1], NINE).split, keys)
     # Another puzzle with the same solution must not be separated from this one.
-    np.testing.assert_array_equal(split_keys(made.solutions, made.solutions, NINE), keys)
+    np.testing.assert_array_equal(keys_of(made.solutions, made.solutions, NINE).split, keys)
     assert len(np.unique(keys)) == 50
 
 
 @pytest.mark.parametrize("geometry", [FOUR, SIX], ids=str)
 def test_small_boards_are_split_by_puzzle(geometry: Geometry) -> None:
     made = minimal_puzzles(60, seed=4, geometry=geometry)
-    keys = split_keys(made.puzzles, made.solutions, geometry)
+    keys = keys_of(made.puzzles, made.solutions, geometry).split
     forms = symmetry.canonical_puzzles(made.puzzles, made.solutions, geometry)
     assert len(np.unique(keys)) == len(np.unique(forms, axis=0)) > 2
 
@@ -122,7 +122,7 @@ def test_a_set_is_cut_without_losing_anything(
     assert {part: len(found) for part, found in parts.items()} == report.counts
     assert sum(report.counts.values()) == 300
     assert 0 < report.counts["test"] <= 60
-    keys = {part: set(set_keys(found).tolist()) for part, found in parts.items()}
+    keys = {part: set(set_keys(found).split.tolist()) for part, found in parts.items()}
     assert not keys["train"] & keys["test"]
     assert not keys["train"] & keys["validation"]
     assert not keys["test"] & keys["validation"]

@@ -12,16 +12,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from boards import PUZZLE, SOLUTION, shifted_grid
+from boards import HARD, PUZZLE, SOLUTION, shifted_grid
 from ronri.sudoku import symmetry
 from ronri.sudoku.board import parse, parse_lines
 from ronri.sudoku.exact import rate, solve, steps
 from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry
 from ronri.sudoku.kernels import search
 from ronri.sudoku.rules import is_solved, solves
-
-# Arto Inkala, 2012: hard for people and programs alike.
-HARD = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
 
 
 @cache

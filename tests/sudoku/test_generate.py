@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from boards import HARD
 from ronri.sudoku import generate, symmetry
 from ronri.sudoku.board import parse, to_line
 from ronri.sudoku.exact import rate, solve
@@ -20,7 +21,7 @@ from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry
 from ronri.sudoku.kernels import chance
 from ronri.sudoku.rules import is_solved
 
-HARD = parse("8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..")
+ANCESTORS = parse(HARD)[None]
 
 
 def assert_proper(made: Puzzles | RatedPuzzles, geometry: Geometry) -> None:
@@ -115,7 +116,7 @@ def test_bad_shards_are_refused(text: str) -> None:
 
 
 def test_hard_puzzles_bred_from_a_hard_one() -> None:
-    made = hard_puzzles(60, seed=8, ancestors=HARD[None])
+    made = hard_puzzles(60, seed=8, ancestors=ANCESTORS)
     assert len(made) == 60
     assert_proper(made, NINE)
     assert_minimal(made.puzzles[:20])
@@ -127,18 +128,18 @@ def test_hard_puzzles_bred_from_a_hard_one() -> None:
 
 
 def test_hard_puzzles_do_not_depend_on_threads_or_count() -> None:
-    one = hard_puzzles(30, seed=8, ancestors=HARD[None], threads=1)
-    two = hard_puzzles(40, seed=8, ancestors=HARD[None], threads=2)
+    one = hard_puzzles(30, seed=8, ancestors=ANCESTORS, threads=1)
+    two = hard_puzzles(40, seed=8, ancestors=ANCESTORS, threads=2)
     np.testing.assert_array_equal(one.puzzles, two.puzzles[:30])
     np.testing.assert_array_equal(one.ratings, two.ratings[:30])
-    shard = hard_puzzles(30, seed=8, ancestors=HARD[None], shard=Shard(2, 2))
+    shard = hard_puzzles(30, seed=8, ancestors=ANCESTORS, shard=Shard(2, 2))
     assert (one.puzzles != shard.puzzles).any(axis=1).all()
 
 
 @pytest.mark.parametrize("seed", [0, 1, 2, 3, 4, 2**64 - 1])
 def test_every_seed_will_do(seed: int) -> None:
     assert len(minimal_puzzles(2, seed=seed)) == 2
-    assert len(hard_puzzles(2, seed=seed, ancestors=HARD[None])) == 2
+    assert len(hard_puzzles(2, seed=seed, ancestors=ANCESTORS)) == 2
 
 
 def test_breeding_from_nothing_finds_harder_and_harder_puzzles() -> None:

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ronri.data.splits import puzzle_keys, solution_keys
+from ronri.data.splits import set_keys
 from ronri.data.store import PuzzleSet
 from ronri.sudoku.exact import solve
 
@@ -75,14 +75,14 @@ def describe(
             found[unknown] = solved.guesses
         ratings.append(found)
     every = np.concatenate([np.zeros(0), *ratings])
-    own = _forms(source, threads)
+    own = set_keys(source, threads=threads)
     overlap = None
     if other is not None:
         if other.geometry != source.geometry:
             raise ValueError(
                 f"a {source.geometry.name} set and a {other.geometry.name} set share nothing"
             )
-        foreign = _forms(other, threads)
+        foreign = set_keys(other, threads=threads)
         overlap = Overlap(
             other=other.path.name,
             puzzles=int(np.isin(own.puzzles, foreign.puzzles).sum()),
@@ -104,22 +104,3 @@ def describe(
         distinct_solutions=len(np.unique(own.solutions)),
         overlap=overlap,
     )
-
-
-@dataclass(frozen=True)
-class _Forms:
-    """Hashes of canonical forms."""
-
-    puzzles: np.ndarray
-    solutions: np.ndarray
-
-
-def _forms(source: PuzzleSet, threads: int | None) -> _Forms:
-    empty = np.zeros(0, np.uint64)
-    puzzles, solutions = [empty], [empty]
-    for chunk in source.chunks():
-        puzzles.append(
-            puzzle_keys(chunk.puzzles, chunk.solutions, source.geometry, threads=threads)
-        )
-        solutions.append(solution_keys(chunk.solutions, source.geometry, threads=threads))
-    return _Forms(np.concatenate(puzzles), np.concatenate(solutions))

@@ -7,7 +7,7 @@ from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 
-from ronri.data.splits import puzzle_keys, split_keys
+from ronri.data.splits import keys_of
 from ronri.sudoku import exact, generate
 from ronri.sudoku.geometry import NINE, Geometry
 
@@ -99,10 +99,10 @@ def fulfil(
                 f"among {made:,}: ask for fewer"
             )
         batch = next(batches)
-        forms = puzzle_keys(batch.puzzles, batch.solutions, order.geometry, threads=threads)
-        keys = split_keys(batch.puzzles, batch.solutions, order.geometry, threads=threads)
+        keys = keys_of(batch.puzzles, batch.solutions, order.geometry, threads=threads)
         rows = []
-        for row, (form, key) in enumerate(zip(forms.tolist(), keys.tolist(), strict=True)):
+        pairs = zip(keys.puzzles.tolist(), keys.split.tolist(), strict=True)
+        for row, (form, key) in enumerate(pairs):
             made += 1
             fruitless += 1
             if form in known:

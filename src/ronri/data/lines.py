@@ -57,7 +57,9 @@ def blocks(stream: io.BufferedIOBase, start: bytes, path: Path) -> Iterator[byte
         start = b""
         rest = b"" if block.endswith(b"\n") else _rest_of_line(stream, path)
         line_feed = b"" if (rest or block).endswith(b"\n") else b"\n"
-        yield b"".join((block, rest, line_feed, PADDING))
+        # Under the same name, or the bytes as they were read would stay in memory beside these.
+        block = b"".join((block, rest, line_feed, PADDING))
+        yield block
 
 
 def _rest_of_line(stream: io.BufferedIOBase, path: Path) -> bytes:

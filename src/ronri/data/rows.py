@@ -7,9 +7,10 @@ fast path never judges: a line it does not like is left to the slow path.
 """
 
 import csv
+from collections.abc import Callable
 from dataclasses import dataclass
 from math import inf, isinf
-from typing import final
+from typing import TypeVar, final
 
 import numpy as np
 from jaxtyping import Bool, Float32, Int64, UInt8
@@ -24,6 +25,7 @@ BAD_PUZZLE = "unreadable puzzle"
 BAD_SOLUTION = "unreadable solution"
 BAD_RATING = "unreadable rating"
 
+_Value = TypeVar("_Value")
 _LARGEST_FLOAT = float(np.finfo(np.float32).max)
 
 
@@ -136,6 +138,10 @@ def _number(text: bytes) -> float:
     return inf if abs(number) > _LARGEST_FLOAT else number
 
 
+def _name(text: bytes) -> str:
+    return text.decode("utf-8", "replace").strip()
+
+
 # The fast path: all regular lines of a block together.
 
 
@@ -165,9 +171,12 @@ class _Field:
         parsed.grids[~ok] = 0
         return ParsedLines(parsed.grids, ok)
 
-    def texts(self) -> list[bytes]:
+    def values(self, read: Callable[[bytes], _Value]) -> list[_Value]:
         bounds = zip(self.starts.tolist(), self.ends.tolist(), strict=True)
-        return [self.block[start:end] for start, end in bounds]
+        texts = [self.block[start:end] for start, end in bounds]
+        # Ratings and sources repeat: few of them are read for the first time.
+        known = {text: read(text) for text in set(texts)}
+        return [known[text] for text in texts]
 
 
 def read_together(
@@ -185,12 +194,12 @@ def read_together(
         good &= missing | (solutions.ok & solutions.grids.all(axis=1))
         batch.solutions[rows] = solutions.grids
     if table.rating is not None:
-        ratings = np.array([_number(text) for text in fields[table.rating].texts()], np.float64)
+        ratings = np.array(fields[table.rating].values(_number), np.float64)
         good &= ~np.isinf(ratings)
         batch.ratings[rows] = ratings
     if table.source is not None:
-        for i, text in zip(rows.tolist(), fields[table.source].texts(), strict=True):
-            batch.sources[i] = text.decode("utf-8", "replace").strip() or batch.sources[i]
+        for i, source in zip(rows.tolist(), fields[table.source].values(_name), strict=True):
+            batch.sources[i] = source or batch.sources[i]
     regular = np.zeros(len(lines), np.bool_)
     regular[rows] = good
     return regular

@@ -32,37 +32,48 @@ _KEYS = 2**64
 Size = int | float
 
 
-def solution_keys(
-    solutions: UInt8[np.ndarray, "batch cells"], geometry: Geometry, *, threads: int | None = None
-) -> UInt64[np.ndarray, "batch"]:
-    """Hashes of solution grids, equal for symmetric copies."""
-    return puzzle_keys(solutions, solutions, geometry, threads=threads)
+@dataclass(frozen=True)
+class Keys:
+    """Hashes of canonical forms: equal for symmetric copies, and for nothing else."""
+
+    puzzles: UInt64[np.ndarray, "batch"]
+    solutions: UInt64[np.ndarray, "batch"]
+    split_by_puzzle: bool
+
+    @property
+    def split(self) -> UInt64[np.ndarray, "batch"]:
+        """What puzzles are split by: equal for any two that must not be separated."""
+        return self.puzzles if self.split_by_puzzle else self.solutions
 
 
-def puzzle_keys(
+def keys_of(
     puzzles: UInt8[np.ndarray, "batch cells"],
     solutions: UInt8[np.ndarray, "batch cells"],
     geometry: Geometry,
     *,
     threads: int | None = None,
-) -> UInt64[np.ndarray, "batch"]:
-    """Hashes of the puzzles themselves, equal for symmetric copies."""
-    return symmetry.canonical_hash(
-        symmetry.canonical_puzzles(puzzles, solutions, geometry, threads=threads)
+) -> Keys:
+    """The keys of puzzles with these unique solutions."""
+    forms = symmetry.to_canonical(puzzles, solutions, geometry, threads=threads)
+    return Keys(
+        puzzles=symmetry.canonical_hash(symmetry.apply(forms, puzzles)),
+        solutions=symmetry.canonical_hash(symmetry.apply(forms, solutions)),
+        split_by_puzzle=geometry.size < NINE.size,
     )
 
 
-def split_keys(
-    puzzles: UInt8[np.ndarray, "batch cells"],
-    solutions: UInt8[np.ndarray, "batch cells"],
-    geometry: Geometry,
-    *,
-    threads: int | None = None,
-) -> UInt64[np.ndarray, "batch"]:
-    """What puzzles are split by: equal for any two that must not be separated."""
-    if geometry.size < NINE.size:
-        return puzzle_keys(puzzles, solutions, geometry, threads=threads)
-    return solution_keys(solutions, geometry, threads=threads)
+def set_keys(source: PuzzleSet, *, threads: int | None = None) -> Keys:
+    """The keys of all puzzles of a set."""
+    found = [
+        keys_of(chunk.puzzles, chunk.solutions, source.geometry, threads=threads)
+        for chunk in source.chunks()
+    ]
+    none = np.zeros(0, np.uint64)
+    return Keys(
+        puzzles=np.concatenate([none, *(keys.puzzles for keys in found)]),
+        solutions=np.concatenate([none, *(keys.solutions for keys in found)]),
+        split_by_puzzle=source.geometry.size < NINE.size,
+    )
 
 
 @dataclass(frozen=True)
@@ -96,11 +107,14 @@ class SplitRule:
         less where puzzles share a key; the rule it leads to can be written down and used on other
         sets, and every puzzle lands where it did.
         """
-        return cls(
-            test_below=_edge(np.sort(keys), test),
-            # Validation grows down from the highest key as test grows up from the lowest.
-            validation_from=_KEYS - _edge(np.sort(~keys), validation),
-        )
+        test_below = _edge(np.sort(keys), test)
+        # Validation grows down from the highest key as test grows up from the lowest.
+        validation_from = _KEYS - _edge(np.sort(~keys), validation)
+        between = ~_below(keys, validation_from) & _below(keys, test_below)
+        if not (isinstance(test, float) and isinstance(validation, float)) and not between.any():
+            # An edge drawn by a count may lie anywhere between two keys: they do not cross.
+            validation_from = max(validation_from, test_below)
+        return cls(test_below, validation_from)
 
     def write(self, path: Path) -> None:
         fields = {"format": FORMAT} | {name: hex(edge) for name, edge in asdict(self).items()}
@@ -140,7 +154,7 @@ def split(
 
     The rule is written beside them as `split.json`. Give a `rule` to cut another set the same way.
     """
-    found = set_keys(source, threads=threads)
+    found = set_keys(source, threads=threads).split
     if rule is None:
         rule = SplitRule.of(found, test=test, validation=validation)
     folder.mkdir(parents=True, exist_ok=True)
@@ -152,15 +166,6 @@ def split(
         counts[part] = len(rows)
     rule.write(folder / "split.json")
     return SplitReport(rule, counts, files)
-
-
-def set_keys(source: PuzzleSet, *, threads: int | None = None) -> UInt64[np.ndarray, "batch"]:
-    """The keys of all puzzles of a set."""
-    found = [
-        split_keys(chunk.puzzles, chunk.solutions, source.geometry, threads=threads)
-        for chunk in source.chunks()
-    ]
-    return np.concatenate([np.zeros(0, np.uint64), *found])
 
 
 def copy_rows(

@@ -106,10 +106,14 @@ def rate(
     geometry = _geometry(puzzles, geometry)
     total = solve(puzzles, 1, threads=threads, geometry=geometry).guesses.astype(np.float64)
     turned = copies - 1
-    views = symmetry.sample(geometry, len(puzzles) * turned, seed=seed, start=start * turned)
-    for copy in range(turned):
-        image = symmetry.apply(views[copy::turned], puzzles)
-        total += solve(image, 1, threads=threads, geometry=geometry).guesses
+    # A symmetry takes several times the room of a puzzle: not all at once.
+    for first in range(0, len(puzzles), 8_192):
+        part = slice(first, first + 8_192)
+        count = len(puzzles[part])
+        views = symmetry.sample(geometry, count * turned, seed=seed, start=(start + first) * turned)
+        for copy in range(turned):
+            image = symmetry.apply(views[copy::turned], puzzles[part])
+            total[part] += solve(image, 1, threads=threads, geometry=geometry).guesses
     return total / copies
 
 

@@ -206,20 +206,7 @@ def breed(
     born = fruitless = 0
     while fruitless < PATIENCE:
         mothers = np.repeat(parents, CHILDREN, axis=0)
-        children, child_ratings = np.empty_like(mothers), np.empty(len(mothers))
-
-        def work(first: int, stop: int) -> None:
-            digging.breed_batch(
-                mothers[first:stop],  # noqa: B023 (used up before the loop goes on)
-                own_seed,
-                born + first,  # noqa: B023
-                copies,
-                geometry.tables,
-                children[first:stop],  # noqa: B023
-                child_ratings[first:stop],  # noqa: B023
-            )
-
-        spread(work, len(mothers), threads, chunk=16)
+        children, child_ratings = _children(mothers, own_seed, born, copies, geometry, threads)
         born += len(mothers)
         fruitless += 1
         hard = np.flatnonzero(child_ratings >= least)
@@ -246,6 +233,33 @@ def breed(
         f"no new {geometry.name} puzzle that takes {least:g} guesses among {born} bred: "
         "ask for fewer guesses"
     )
+
+
+def _children(
+    mothers: np.ndarray,
+    seed: np.uint64,
+    born: int,
+    copies: int,
+    geometry: Geometry,
+    threads: int | None,
+) -> tuple[np.ndarray, np.ndarray]:
+    """One child of each mother and its rating; child i depends on the seed and `born + i`."""
+    children, ratings = np.empty_like(mothers), np.empty(len(mothers))
+
+    def work(first: int, stop: int) -> None:
+        part = slice(first, stop)
+        digging.breed_batch(
+            mothers[part],
+            seed,
+            born + first,
+            copies,
+            geometry.tables,
+            children[part],
+            ratings[part],
+        )
+
+    spread(work, len(mothers), threads, chunk=16)
+    return children, ratings
 
 
 def _dig(
