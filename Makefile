@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# One of the hardest published puzzles: it takes the exact solver dozens of guesses.
+# Arto Inkala, 2012: published as the hardest there is.
 HARD := 8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..
 
 .PHONY: demo test lint types unit bench format clean help

@@ -223,7 +223,9 @@ def markdown(result: dict[str, object], found: list[Rate]) -> str:
         *("| " + " | ".join(row) + " |" for row in rows(found)),
     ]
     where = f"{result['machine']}, {result['cores']} cores, Python {result['python']}"
-    return "\n".join(lines) + f"\n\nMeasured by `make bench` on {where}.\n"
+    if not result["real_lists"]:
+        where += ", with generated stand-ins for the real lists"
+    return "\n".join(lines) + f"\n\nMeasured by `python benchmarks/game.py --write` on {where}.\n"
 
 
 def main() -> None:

@@ -1,0 +1,51 @@
+"""What the documents say is what is in the tree."""
+
+import importlib.util
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+ROOT = Path(__file__).parents[1]
+
+
+def benchmark(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_rates_in_the_readme_are_those_of_the_result_file() -> None:
+    game = benchmark("game")
+    result = json.loads(game.RESULTS.read_text())
+    rates = [game.Rate(**rate) for rate in result["rates"]]
+    readme = (ROOT / "README.md").read_text()
+    block = readme.split(game.BEGIN)[1].split(game.END)[0]
+    assert block == game.markdown(result, rates)
+    assert all(rate.kept for rate in rates)
+
+
+def test_the_map_of_the_house_names_every_module() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    source = ROOT / "src" / "ronri"
+    for path in source.rglob("*.py"):
+        if path.parent.name != "kernels" and not path.name.startswith("__"):
+            assert path.name in text, f"{path.relative_to(ROOT)} is not on the map"
+    for name in re.findall(r"\b\w+\.py\b", text):
+        assert list(source.rglob(name)), f"{name} is on the map, but not in the house"
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
+        for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_python_in_the_readme_runs() -> None:
+    code = (ROOT / "README.md").read_text().split("```python\n")[1].split("```")[0]
+    names: dict[str, object] = {}
+    exec(code.replace("hard_puzzles(100", "hard_puzzles(2").replace("NINE, 100", "NINE, 2"), names)
+    assert "same" in names
