@@ -9,7 +9,6 @@ renews the table in the README.
 """
 
 import argparse
-import json
 import platform
 import time
 from collections.abc import Callable, Iterator
@@ -22,15 +21,13 @@ from pysat.solvers import Solver
 from rich.console import Console
 from rich.table import Table
 
+import report
 from ronri.data.sources import LISTS, lists_folder, open_set
 from ronri.sudoku import exact, generate, symmetry, trace
 from ronri.sudoku.geometry import NINE
 from ronri.sudoku.kernels.compiled import cores
 
-ROOT = Path(__file__).parents[1]
-RESULTS = ROOT / "benchmarks" / "results" / "game.json"
-README = ROOT / "README.md"
-BEGIN, END = "<!-- game: begin -->\n", "<!-- game: end -->\n"
+PAGE = report.ROOT / "README.md"
 
 # python-sat's fastest CaDiCaL on these puzzles.
 SAT = "cadical153"
@@ -217,15 +214,11 @@ HEAD = ("a second", "one core", "all cores", "CaDiCaL", "ratio", "at least")
 
 def markdown(result: dict[str, object], found: list[Rate]) -> str:
     """The block of the README between its two marks."""
-    lines = [
-        "| " + " | ".join(HEAD) + " |",
-        "| --- |" + " ---: |" * (len(HEAD) - 1),
-        *("| " + " | ".join(row) + " |" for row in rows(found)),
-    ]
     where = f"{result['machine']}, {result['cores']} cores, Python {result['python']}"
     if not result["real_lists"]:
         where += ", with generated stand-ins for the real lists"
-    return "\n".join(lines) + f"\n\nMeasured by `python benchmarks/game.py --write` on {where}.\n"
+    measured = f"Measured by `python benchmarks/game.py --write` on {where}.\n"
+    return f"{report.table(HEAD, list(rows(found)))}\n{measured}"
 
 
 def main() -> None:
@@ -256,12 +249,8 @@ def main() -> None:
             "seconds": round(seconds, 1),
             "rates": [asdict(rate) for rate in found],
         }
-        RESULTS.parent.mkdir(exist_ok=True)
-        RESULTS.write_text(json.dumps(result, indent=2) + "\n")
-        text = README.read_text()
-        before, rest = text.split(BEGIN)
-        _, after = rest.split(END)
-        README.write_text(before + BEGIN + markdown(result, found) + END + after)
+        report.keep("game", result)
+        report.renew(PAGE, "game", markdown(result, found))
 
 
 def processor() -> str:

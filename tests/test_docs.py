@@ -1,31 +1,30 @@
 """What the documents say is what is in the tree."""
 
-import importlib.util
-import json
 import re
 from pathlib import Path
-from types import ModuleType
+
+import game
+import report
+import suites
+from ronri.data.sources import SUITES
 
 ROOT = Path(__file__).parents[1]
 
 
-def benchmark(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(name, ROOT / "benchmarks" / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
 def test_the_rates_in_the_readme_are_those_of_the_result_file() -> None:
-    game = benchmark("game")
-    result = json.loads(game.RESULTS.read_text())
+    result = report.kept("game")
     rates = [game.Rate(**rate) for rate in result["rates"]]
-    readme = (ROOT / "README.md").read_text()
-    block = readme.split(game.BEGIN)[1].split(game.END)[0]
-    assert block == game.markdown(result, rates)
+    assert report.block(game.PAGE, "game") == game.markdown(result, rates)
     assert all(rate.kept for rate in rates)
+
+
+def test_the_suites_in_the_documents_are_those_of_the_result_file() -> None:
+    found = report.kept("suites")["suites"]
+    expected = report.table(suites.head(), suites.rows(found))
+    assert report.block(suites.PAGE, "suites") == expected
+    assert [row["suite"] for row in found] == list(SUITES)
+    for row in found:
+        assert row["shared_with_training"] == row["n"] - row["distinct_puzzles"] == 0
 
 
 def test_the_map_of_the_house_names_every_module() -> None:

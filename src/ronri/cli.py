@@ -244,11 +244,13 @@ def describe(
         other = None if against is None else open_set(against, threads=threads)
         found = look(source, other, threads=threads)
     if as_json:
-        _print_json({"data": name, "duplicates": found.duplicates, **asdict(found)})
+        _print_json(
+            {"data": name, "against": against, "duplicates": found.duplicates, **asdict(found)}
+        )
     else:
         from ronri.terminal import description
 
-        _console().print(description(name, found))
+        _console().print(description(name, found, against))
     return 0
 
 

@@ -1,7 +1,8 @@
 """Boards in the terminal: still, and while a solver works on them."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 import numpy as np
 from rich.console import Console, Group, RenderableType
@@ -16,8 +17,8 @@ from ronri.sudoku.geometry import SYMBOLS, Geometry, geometry_of
 
 CLUE, FOUND, FRESH, GUESS, WRONG = "bold", "cyan", "bold green", "bold yellow", "bold red"
 
-# How much of the search stands beside the board, in lines.
-_LINES_OF_SEARCH = 13
+# How much of the search stands beside the board: as many lines as a 9x9 board has.
+LINES_OF_SEARCH = 13
 
 
 def draw(
@@ -59,49 +60,52 @@ def search_line(step: Step, geometry: Geometry) -> Text:
     return Text("│ " * step.depth + f"✗ {placement} is impossible", style="red")
 
 
+@dataclass(frozen=True)
+class Frame:
+    """One picture of the solver at work: the board, the search so far, and the step they show."""
+
+    step: Step
+    board: Text
+    search: list[Text]
+
+
+def frames(steps: Iterable[Step], clues: np.ndarray) -> Iterator[Frame]:
+    """A picture of each step; `search` is one list that grows from frame to frame."""
+    geometry = geometry_of(clues)
+    before, search = clues, []
+    for step in steps:
+        marked = step.cell if step.digit else None
+        if marked is not None:
+            search.append(search_line(step, geometry))
+        board = draw(
+            step.board,
+            clues,
+            before=before,
+            guess=marked if step.kind == "guess" else None,
+            wrong=marked if step.kind == "refuted" else None,
+        )
+        yield Frame(step, board, search)
+        before = step.board
+
+
 def watch(
     steps: Iterable[Step], clues: np.ndarray, console: Console, *, delay: float = 0.12
-) -> Step:
-    """Show the solver at work; returns its last step.
-
-    A terminal gets a moving picture and then the whole search; a pipe or a file only the search.
-    """
-    geometry = geometry_of(clues)
-    lines: list[Text] = []
-    if not console.is_terminal:
-        for step in steps:
-            if step.kind in ("guess", "refuted"):
-                console.print(search_line(step, geometry))
-        return step
-    before = clues
+) -> None:
+    """Show the solver at work: in a terminal a moving picture, and everywhere the whole search."""
+    search: list[Text] = []
     with Live(console=console, transient=True, auto_refresh=False) as live:
-        for step in steps:
-            marked = step.cell if step.digit else None
-            if marked is not None:
-                lines.append(search_line(step, geometry))
-            board = draw(
-                step.board,
-                clues,
-                before=before,
-                guess=marked if step.kind == "guess" else None,
-                wrong=marked if step.kind == "refuted" else None,
-            )
-            live.update(_beside(board, lines[-_LINES_OF_SEARCH:]), refresh=True)
-            before = step.board
-            time.sleep(delay)
-    for line in lines:
+        for frame in frames(steps, clues):
+            search = frame.search
+            if console.is_terminal:
+                picture = Table.grid(padding=(0, 3))
+                picture.add_row(frame.board, Group(*search[-LINES_OF_SEARCH:]))
+                live.update(picture, refresh=True)
+                time.sleep(delay)
+    for line in search:
         console.print(line)
-    return step
 
 
-def _beside(board: Text, lines: list[Text]) -> RenderableType:
-    """The board, and beside it the end of the search."""
-    grid = Table.grid(padding=(0, 3))
-    grid.add_row(board, Group(*lines))
-    return grid
-
-
-def description(name: str, found: Description) -> RenderableType:
+def description(name: str, found: Description, against: str | None) -> RenderableType:
     """What `ronri data describe` shows."""
     known = Table.grid(padding=(0, 2))
     known.add_row("puzzles", f"{found.n:,} ({found.board})")
@@ -114,12 +118,10 @@ def description(name: str, found: Description) -> RenderableType:
         here = f" ({found.rated_here:,} rated here)" if found.rated_here else ""
         known.add_row("mean rating", f"{found.mean_rating:.2f} guesses{here}")
     if found.overlap is not None:
-        known.add_row(f"also in {found.overlap.other}", f"{found.overlap.puzzles:,} puzzles")
+        known.add_row(f"also in {against}", f"{found.overlap.puzzles:,} puzzles")
         known.add_row("with a solution grid of it", f"{found.overlap.solutions:,} puzzles")
     clues = _histogram("clues", [(str(clues), n) for clues, n in found.clues.items()])
-    ratings = _histogram(
-        "guesses", [(f"{c.rating_min:g} to <{c.rating_max:g}", c.n) for c in found.ratings]
-    )
+    ratings = _histogram("guesses", [(c.label, c.n) for c in found.ratings])
     return Group(Text(name, style="bold"), known, Text(), clues, Text(), ratings)
 
 

@@ -20,12 +20,17 @@ class RatingClass:
     rating_max: float
     n: int
 
+    @property
+    def label(self) -> str:
+        if self.rating_max == float("inf"):
+            return f"{self.rating_min:g} or more"
+        return f"{self.rating_min:g} to <{self.rating_max:g}"
+
 
 @dataclass(frozen=True)
 class Overlap:
     """What one set shares with another, symmetric copies counted as equal."""
 
-    other: str
     puzzles: int
     """Puzzles of this set that the other has too."""
     solutions: int
@@ -84,7 +89,6 @@ def describe(
             )
         foreign = set_keys(other, threads=threads)
         overlap = Overlap(
-            other=other.path.name,
             puzzles=int(np.isin(own.puzzles, foreign.puzzles).sum()),
             solutions=int(np.isin(own.solutions, foreign.solutions).sum()),
         )
