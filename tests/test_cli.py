@@ -246,3 +246,16 @@ def test_the_installed_command_answers() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
     assert "verified, the only solution" in done.stdout
     assert done.stderr == ""
+
+
+def test_a_reader_that_stops_reading_is_no_error() -> None:
+    command = f"{sys.executable} -m ronri solve {HARD} --watch | head -1; exit ${{PIPESTATUS[0]}}"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
+    assert done.stderr == ""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_files_that_cannot_be_used_are_named(ronri: Ronri, tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    message = ronri("data", "generate", tmp_path / "file" / "a.csv", "--count", 1, status=2)
+    assert re.fullmatch(r"ronri: .*file.*: (Not a directory|File exists)\n", message)

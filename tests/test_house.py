@@ -10,7 +10,14 @@ import pytest
 SOURCE = Path(__file__).parents[1] / "src"
 
 # Floors from the ground up; a module imports from its own floor and from those below.
-FLOORS = ("ronri.sudoku", "ronri.data", "ronri.terminal", "ronri.cli", "ronri.__main__")
+FLOORS = (
+    "ronri.sudoku",
+    "ronri.data",
+    "ronri.terminal",
+    "ronri.commands",
+    "ronri.cli",
+    "ronri.__main__",
+)
 MODULES = sorted((SOURCE / "ronri").rglob("*.py"))
 
 
