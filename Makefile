@@ -12,11 +12,13 @@ HARD := 8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1.
 help:
 	@echo "make demo    install, then watch a hard Sudoku being solved"
 	@echo "make test    install, then lint, check types and run the tests"
-	@echo "make bench   measure the game beside a SAT solver (two minutes)"
+	@echo "make bench   measure the game beside a SAT solver (a minute or two)"
 	@echo "make format  let ruff rewrite the code"
 	@echo "make clean   remove .venv, compiled kernels and caches"
 
 $(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(not (3, 11) <= sys.version_info[:2] < (3, 14))' || \
+		{ echo "Ronri needs Python 3.11 to 3.13: make $(MAKECMDGOALS) PYTHON=python3.12"; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
 $(VENV)/.installed: pyproject.toml | $(VENV)/bin/python

@@ -4,18 +4,22 @@ import io
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
 from boards import HARD, PUZZLE, SOLUTION
 from ronri.cli import main
 from ronri.data.splits import set_keys
 from ronri.data.store import PuzzleSet
 from ronri.sudoku.board import parse, to_text
+from ronri.sudoku.exact import steps
+from ronri.terminal import watch
 
 SEVERAL = "12" + "." * 14
 NONE = "123." + "...4" + "........"
@@ -86,6 +90,25 @@ def test_puzzles_come_from_files_and_the_standard_input(
     assert ronri.json("solve", "-")["board"] == SOLUTION
 
 
+def test_a_drawn_board_is_read_from_the_command_line(ronri: Ronri) -> None:
+    """Its bytes are more than a file name may have, its characters fewer."""
+    drawn = to_text(parse("1" + "." * 35))
+    assert ronri.json("solve", drawn)["verified"]
+
+
+def test_watching_is_not_for_programs(ronri: Ronri) -> None:
+    assert "choose one" in ronri("solve", PUZZLE, "--watch", "--json", status=2)
+
+
+def test_sets_and_lists_are_no_puzzles(ronri: Ronri, tmp_path: Path) -> None:
+    ronri("data", "generate", tmp_path / "a.ronri", "--count", 3)
+    assert "see `ronri data describe`" in ronri("solve", tmp_path / "a.ronri", status=2)
+
+
+def test_the_version_is_told(ronri: Ronri) -> None:
+    assert re.fullmatch(r"ronri \d+\.\d+\.\d+\n", ronri("--version"))
+
+
 def test_several_solutions_are_said_to_be_several(ronri: Ronri) -> None:
     assert "one of several solutions" in ronri("solve", SEVERAL)
     assert ronri.json("solve", SEVERAL)["solutions"] == "several"
@@ -104,6 +127,9 @@ def test_no_solution_is_status_1(ronri: Ronri) -> None:
         ("12", "2 cells found"),
         ("5" + PUZZLE[1:8] + "5" + PUZZLE[9:], "digit 5 stands twice in row 1: r1c1 and r1c9"),
         ("x" * 81, "'x' at position 1"),
+        ("", "there are no cells in this text"),
+        ("nosuch.txt", "there is no file of that name"),
+        (".", ". is a folder"),
         ("7" + "." * 35, "digit 7 in r1c1: a 6x6 board"),
     ],
 )
@@ -145,6 +171,10 @@ def test_excluded_sets_are_kept_out(ronri: Ronri, tmp_path: Path) -> None:
     assert report["excluded"] == 20
     overlap = ronri.json("data", "describe", second, "--against", first)["overlap"]
     assert (overlap["puzzles"], overlap["solutions"]) == (0, 0)
+    # Given twice, both count.
+    third, both = tmp_path / "3.ronri", ("--exclude", first, "--exclude", second)
+    report = ronri.json("data", "generate", third, "--count", 20, *both)
+    assert report["excluded"] == 40
     message = ronri("data", "generate", second, "--count", 1, "--exclude", "mini4", status=2)
     assert "mini4 has 4x4 boards" in message
 
@@ -157,6 +187,10 @@ def test_excluded_sets_are_kept_out(ronri: Ronri, tmp_path: Path) -> None:
         (("--shard", "3/2"), "shard 3/2 does not exist"),
         (("--seed", "-1"), "a seed lies between"),
         (("--exclude", "nonsense"), "there is no file 'nonsense'"),
+        (("--kind", "minimal", "--clues", "30"), "--clues goes with --kind clues"),
+        (("--guesses", "5"), "--guesses goes with --kind hard"),
+        (("--ancestors", "mini4"), "--ancestors goes with --kind hard"),
+        (("--kind", "hard", "--guesses", "nan"), "takes more than nan guesses"),
     ],
 )
 def test_bad_orders_are_refused(
@@ -214,6 +248,10 @@ def test_bad_imports_are_explained(ronri: Ronri, tmp_path: Path) -> None:
     assert "grid" in ronri("data", "import", source, out, status=2)
     assert "--puzzle NAME" in ronri("data", "import", source, out, "--rating", "x", status=2)
     assert "no file" in ronri("data", "import", tmp_path / "nothing.csv", out, status=2)
+    assert "must end in .ronri" in ronri("data", "import", source, tmp_path / "a.csv", status=2)
+    assert "no list but a suite" in ronri("data", "import", "mini4", out, status=2)
+    ronri("data", "generate", tmp_path / "b.ronri", "--count", 1)
+    assert "is a set already" in ronri("data", "import", tmp_path / "b.ronri", out, status=2)
     assert "nothing was written" in ronri(
         "data", "import", source, out, "--puzzle", "answer", "--limit", 1, "--solution", "grid",
         status=2,
@@ -227,11 +265,26 @@ def test_describing_for_people(ronri: Ronri) -> None:
     assert "█" in shown
 
 
+def test_rows_left_out_of_a_list_are_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    source = tmp_path / "list.txt"
+    source.write_text(f"{PUZZLE}\n{'.' * 81}\n")
+    assert main(["data", "describe", str(source)]) == 0
+    captured = capsys.readouterr()
+    assert "rows left out: 1 several solutions; `ronri data import` tells which" in captured.err
+    assert re.search(r"refused\s+1 several solutions", captured.out)
+
+
 def test_splitting(ronri: Ronri, tmp_path: Path) -> None:
     folder = tmp_path / "parts"
     shown = ronri("data", "split", "mini4", folder, "--test", 100, "--validation", "10%")
     assert "test.ronri: 100 puzzles" in shown
-    report = ronri.json("data", "split", "mini4", tmp_path / "b", "--rule", folder / "split.json")
+    rule = ("--rule", folder / "split.json")
+    report = ronri.json("data", "split", "mini4", tmp_path / "b", *rule)
+    assert report["rule"] == json.loads((folder / "split.json").read_text())
+    message = ronri("data", "split", "mini4", tmp_path / "c", *rule, "--test", 5, status=2)
+    assert "--rule fixes the sizes" in message
     assert report["counts"]["test"] == 100
     assert sum(report["counts"].values()) == 500
     assert "a size is a count" in ronri(
@@ -253,9 +306,41 @@ def test_a_reader_that_stops_reading_is_no_error() -> None:
     done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, check=False)
     assert done.stderr == ""
     assert len(done.stdout.splitlines()) == 1
+    # The search is short enough to be written before the reader leaves, or it is not.
+    assert done.returncode in (0, 128 + signal.SIGPIPE)
 
 
 def test_files_that_cannot_be_used_are_named(ronri: Ronri, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     message = ronri("data", "generate", tmp_path / "file" / "a.csv", "--count", 1, status=2)
     assert re.fullmatch(r"ronri: .*file.*: (Not a directory|File exists)\n", message)
+
+
+def test_an_ascii_terminal_gets_an_answer() -> None:
+    environment = {**os.environ, "PYTHONIOENCODING": "ascii", "PYTHONUTF8": "0"}
+    command = [sys.executable, "-m", "ronri", "solve", PUZZLE]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert "verified, the only solution" in done.stdout
+
+
+def test_a_command_that_is_ended_leaves_no_half_written_file(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "ronri", "data", "generate", str(tmp_path / "a.csv")]
+    command += ["--count", "100000000"]
+    with subprocess.Popen(command) as process:
+        while not list(tmp_path.iterdir()):
+            assert process.poll() is None
+        process.terminate()
+    assert process.returncode == 128 + signal.SIGTERM
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_moving_picture_moves() -> None:
+    """On a terminal there are many pictures, on a narrow one without the search beside them."""
+    for width in (40, 90):
+        console = Console(file=io.StringIO(), force_terminal=True, width=width, height=40)
+        watch(steps(parse(HARD)), parse(HARD), console, delay=0.0)
+        assert isinstance(console.file, io.StringIO)
+        shown = console.file.getvalue()
+        assert shown.count("┌") > 20
+        beside = re.search(r"┐.*\? .*r8c7", shown) is not None
+        assert beside == (width == 90)

@@ -19,6 +19,8 @@ CLUE, FOUND, FRESH, GUESS, WRONG = "bold", "cyan", "bold green", "bold yellow", 
 
 # How much of the search stands beside the board: as many lines as a 9x9 board has.
 LINES_OF_SEARCH = 13
+# What a board and a search of usual depth need.
+_ROOM_FOR_SEARCH = 64
 
 
 def draw(
@@ -28,12 +30,10 @@ def draw(
     before: np.ndarray | None = None,
     guess: int | None = None,
     wrong: int | None = None,
-    geometry: Geometry | None = None,
 ) -> Text:
     """A board as text: clues bold, digits that were not in `before` green, one cell marked."""
-    geometry = geometry_of(board, geometry)
     drawn, cell = Text(), 0
-    for character in to_text(board, geometry):
+    for character in to_text(board):
         if character not in SYMBOLS:
             drawn.append(character, style="dim")
             continue
@@ -97,18 +97,27 @@ def watch(
         for frame in frames(steps, clues):
             search = frame.search
             if console.is_terminal:
-                picture = Table.grid(padding=(0, 3))
-                picture.add_row(frame.board, Group(*search[-LINES_OF_SEARCH:]))
-                live.update(picture, refresh=True)
+                live.update(_picture(frame, console.width), refresh=True)
                 time.sleep(delay)
     for line in search:
         console.print(line)
 
 
-def description(name: str, found: Description, against: str | None) -> RenderableType:
-    """What `ronri data describe` shows."""
+def _picture(frame: Frame, width: int) -> RenderableType:
+    """The board, and beside it the end of the search if there is room."""
+    if width < _ROOM_FOR_SEARCH:
+        return frame.board
+    picture = Table.grid(padding=(0, 3))
+    picture.add_row(frame.board, Group(*frame.search[-LINES_OF_SEARCH:]))
+    return picture
+
+
+def description(name: str, found: Description, against: str | None, width: int) -> RenderableType:
+    """What `ronri data describe` shows on a screen that is `width` characters wide."""
     known = Table.grid(padding=(0, 2))
     known.add_row("puzzles", f"{found.n:,} ({found.board})")
+    for what, words in found.provenance.items():
+        known.add_row(what, words)
     if len(found.sources) > 1 or "" not in found.sources:
         for source, n in found.sources.items():
             known.add_row("source", f"{source}: {n:,}")
@@ -116,21 +125,22 @@ def description(name: str, found: Description, against: str | None) -> Renderabl
     known.add_row("solution grids up to symmetry", f"{found.distinct_solutions:,}")
     if found.mean_rating is not None:
         here = f" ({found.rated_here:,} rated here)" if found.rated_here else ""
-        known.add_row("mean rating", f"{found.mean_rating:.2f} guesses{here}")
+        known.add_row("mean rating", f"{found.mean_rating:.2f}{here}")
     if found.overlap is not None:
         known.add_row(f"also in {against}", f"{found.overlap.puzzles:,} puzzles")
-        known.add_row("with a solution grid of it", f"{found.overlap.solutions:,} puzzles")
-    clues = _histogram("clues", [(str(clues), n) for clues, n in found.clues.items()])
-    ratings = _histogram("guesses", [(c.label, c.n) for c in found.ratings])
+        known.add_row("with the same solution as one of it", f"{found.overlap.solutions:,} puzzles")
+    clues = _histogram("clues", [(str(clues), n) for clues, n in found.clues.items()], width)
+    ratings = _histogram("rating", [(c.label, c.n) for c in found.ratings], width)
     return Group(Text(name, style="bold"), known, Text(), clues, Text(), ratings)
 
 
-def _histogram(what: str, bars: list[tuple[str, int]]) -> Table:
+def _histogram(what: str, bars: list[tuple[str, int]], width: int) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0))
     table.add_column(what, justify="right")
     table.add_column("puzzles", justify="right")
     table.add_column()
     longest = max((n for _, n in bars), default=0)
+    room = max(5, min(40, width - 28))
     for label, n in bars:
-        table.add_row(label, f"{n:,}", Text("█" * round(40 * n / max(longest, 1)), style="cyan"))
+        table.add_row(label, f"{n:,}", Text("█" * round(room * n / max(longest, 1)), style="cyan"))
     return table

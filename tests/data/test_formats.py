@@ -1,4 +1,8 @@
+import bz2
 import gzip
+import io
+import lzma
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -66,10 +70,23 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
     assert read(path, columns=Columns("other")).puzzles.tolist() == [digits(PUZZLE)]
 
 
+def zipped(**members: str) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, text in members.items():
+            archive.writestr(name, text)
+    return file.getvalue()
+
+
+def test_a_zip_archive_of_one_file_is_read(tmp_path: Path) -> None:
+    path = write(tmp_path, zipped(sudoku=f"puzzle,solution\n{P},{S}\n"))
+    assert read(path).puzzles.tolist() == [digits(PUZZLE)]
+
+
 @pytest.mark.parametrize(
     ("content", "columns", "complaint"),
     [
-        ("a,b\n1,2\n", None, "columns are 'a', 'b'. Name the column of the puzzle"),
+        ("a,b\n1,2\n", None, "columns are 'a', 'b'. If this is a CSV, name its"),
         ("sudoku\n" + PUZZLE, None, "columns are 'sudoku'"),
         (f"{P},{S}\n", None, "first line is a row, not a header"),
         (f"1,{P}\n", None, "first line is a row, not a header"),
@@ -86,7 +103,11 @@ def test_columns_can_be_named(tmp_path: Path) -> None:
         ("53..7....\n6..195...\n", None, "no column is known to hold puzzles"),
         ("", None, "nothing in this file"),
         ("\n# only a comment\n\n", None, "nothing in this file"),
-        (b"PK\x03\x04abcdefg", None, "zip archive"),
+        (b"PK\x03\x04abcdefg", None, "zip archive is damaged"),
+        (zipped(a="puzzle\n", b="puzzle\n"), None, "zip archive has 2 files; unpack it"),
+        (lzma.compress(b"puzzle\n"), None, "packed with xz; unpack it first"),
+        (bz2.compress(b"puzzle\n"), None, "packed with bzip2; unpack it first"),
+        (b"\x01\x02\0\x03" * 99, None, "no text file"),
         ("puzzle\n".encode("utf-16"), None, "UTF-16"),
         (gzip.compress(b"puzzle\n" + b"1" * 9999)[:-9], None, "gzip file is damaged or cut short"),
         (gzip.compress(b"puzzle\n")[:-8] + bytes(8), None, "gzip file is damaged or cut short"),

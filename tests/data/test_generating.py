@@ -26,7 +26,7 @@ ORDERS = {
 
 
 def made(
-    order: Order, path: Path, exclude: frozenset[int] = frozenset(), threads: int | None = None
+    order: Order, path: Path, exclude: np.ndarray | None = None, threads: int | None = None
 ) -> tuple[PuzzleSet, GenerationReport]:
     with StoreWriter(path, order.geometry, provenance=order.provenance) as writer:
         report = fulfil(order, writer, exclude=exclude, threads=threads)
@@ -67,9 +67,9 @@ def test_ratings_are_means_over_copies(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["clues", "small"])
 def test_excluded_puzzles_do_not_come_back(tmp_path: Path, name: str) -> None:
     first, _ = made(ORDERS[name], tmp_path / "first.ronri")
-    keys = frozenset(set_keys(first).split.tolist())
+    keys = set_keys(first).split
     second, report = made(ORDERS[name], tmp_path / "second.ronri", exclude=keys)
-    assert not keys & set(set_keys(second).split.tolist())
+    assert not np.isin(set_keys(second).split, keys).any()
     # The same seed makes the same puzzles first, so all of them were met and left out.
     assert report.excluded >= len(first)
     assert len(second) == ORDERS[name].count
@@ -88,6 +88,19 @@ def test_shards_of_an_order_differ(tmp_path: Path) -> None:
         sets.append(made(order, tmp_path / f"{number}.ronri")[0])
     assert not set(set_keys(sets[0]).split.tolist()) & set(set_keys(sets[1]).split.tolist())
     assert sets[1].header.provenance["shard"] == "2/2"
+
+
+def test_shards_together_make_the_whole_ratings_included(tmp_path: Path) -> None:
+    whole, _ = made(replace(ORDERS["minimal"], count=60), tmp_path / "whole.ronri")
+    for number in (1, 2, 3):
+        order = replace(ORDERS["minimal"], count=20, shard=Shard(number, 3))
+        part, _ = made(order, tmp_path / f"{number}.ronri")
+        np.testing.assert_array_equal(part.records, whole.records[number - 1 :: 3])
+
+
+def test_an_order_of_nothing_is_refused() -> None:
+    with pytest.raises(ValueError, match="count must be at least 1, not -3"):
+        Order(count=-3)
 
 
 def test_an_order_that_cannot_be_fulfilled_says_so(

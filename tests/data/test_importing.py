@@ -111,9 +111,9 @@ def test_nothing_kept_means_nothing_written(tmp_path: Path) -> None:
 
 
 def test_the_list_is_not_overwritten(tmp_path: Path) -> None:
-    source = write_lines(tmp_path / "list.txt", PUZZLE)
+    source = write_lines(tmp_path / "list.ronri", PUZZLE)
     with pytest.raises(ValueError, match="the list itself"):
-        import_file(source, tmp_path / "." / "list.txt")
+        import_file(source, tmp_path / "." / "list.ronri")
     assert source.read_text() == f"{PUZZLE}\n"
 
 

@@ -1,6 +1,7 @@
 """Names that become sets: suites, lists, files, downloads."""
 
 import sys
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -15,13 +16,6 @@ from ronri.data.store import PuzzleSet
 from ronri.sudoku.board import to_lines
 from ronri.sudoku.exact import solve
 from ronri.sudoku.generate import puzzles_with_clues
-
-# The suites as they are everywhere and for ever.
-CHECKSUMS = {
-    "everyday": "742cea472fe9576bc4daae5184358defce13cb02a090995cbd37f3c8b24224bc",
-    "mini4": "5c62fa7eb1d16fb7ef6d9b030f5bc39f467965b4c687019281f47f90d4e07551",
-    "mini6": "9f287a0e5e06a5da234ceae4779e1fc74dc6cd12079a891cb4876454b5768e2a",
-}
 
 
 @pytest.fixture(scope="module")
@@ -40,8 +34,8 @@ def listed(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("name", GENERATED)
 def test_generated_suites_are_rebuilt_identically(name: str, cache: Path) -> None:
-    suite, order = open_set(name, cache=cache), GENERATED[name]
-    assert suite.header.payload_sha256 == CHECKSUMS[name]
+    """`open_set` refuses a suite whose checksum is not the one in the source."""
+    suite, order = open_set(name, cache=cache), GENERATED[name].order
     assert len(suite) == order.count
     puzzles, solutions = suite.puzzles(), suite.solutions()
     found = solve(puzzles)
@@ -64,6 +58,43 @@ def test_a_suite_is_made_once_and_again_if_damaged(
     path.write_bytes(content[:-5])
     assert open_set("mini4", cache=cache).path == path
     assert path.read_bytes() == content
+
+
+def test_a_suite_that_comes_out_otherwise_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mini4 = GENERATED["mini4"]
+    other = replace(mini4, order=replace(mini4.order, seed=1))
+    monkeypatch.setitem(GENERATED, "mini4", other)
+    with pytest.raises(ValueError, match="mini4 came out otherwise"):
+        open_set("mini4", cache=tmp_path)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_cache_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"the cache folder .*file.*set RONRI_CACHE"):
+        open_set("mini4", cache=tmp_path / "file")
+
+
+def test_rows_left_out_of_a_list_are_counted(listed: Path, tmp_path: Path) -> None:
+    listed.write_text(listed.read_text() + "\n" + "." * 81 + "\n" + "x" * 81)
+    for _ in range(2):
+        found = open_set(str(listed), cache=tmp_path / "cache")
+        assert len(found) == 20
+        refused = found.header.provenance["refused"]
+        assert "1 several solutions" in refused
+        assert "1 unreadable puzzle" in refused
+
+
+def test_what_is_no_list_is_told_apart(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="is a folder"):
+        locate(str(tmp_path))
+    with pytest.raises(ValueError, match="mini4 is no list but a suite"):
+        locate("mini4")
+    (tmp_path / "text.ronri").write_text("not a set")
+    with pytest.raises(ValueError, match="this is no Ronri set"):
+        open_set(str(tmp_path / "text.ronri"))
 
 
 def test_suites_have_the_names_of_the_design() -> None:
@@ -91,7 +122,9 @@ def test_a_list_is_imported_once(
 def test_a_list_without_puzzles_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "none.txt"
     path.write_text("." * 81 + "\n")
-    with pytest.raises(ValueError, match=r"none\.txt has no puzzle that can be used.*several"):
+    with pytest.raises(
+        ValueError, match=r"none\.txt has no puzzle that can be used.*more than one solution"
+    ):
         open_set(str(path), cache=tmp_path / "cache")
 
 

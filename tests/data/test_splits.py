@@ -42,8 +42,10 @@ def test_small_boards_are_split_by_puzzle(geometry: Geometry) -> None:
     assert len(np.unique(keys)) == len(np.unique(forms, axis=0)) > 2
 
 
-@given(KEYS, st.floats(0, 0.5), st.floats(0, 0.5))
+@given(KEYS, st.floats(0, 1), st.floats(0, 1))
 def test_parts_are_disjoint_and_complete(keys: np.ndarray, test: float, validation: float) -> None:
+    if test + validation > 1:
+        test, validation = test / 2, validation / 2
     rule = SplitRule.of(keys, test=test, validation=validation)
     masks = np.stack([rule.mask(part, keys) for part in PARTS])
     assert (masks.sum(axis=0) == 1).all()
@@ -104,7 +106,7 @@ def test_sizes_as_people_write_them(text: str, size: float) -> None:
     assert type(parse_size(text)) is type(size)
 
 
-@pytest.mark.parametrize("text", ["", "many", "%", "-x"])
+@pytest.mark.parametrize("text", ["", "many", "%", "-x", "-5", "1.5", "120%", "nan"])
 def test_other_sizes_are_refused(text: str) -> None:
     with pytest.raises(ValueError, match="a size is a count"):
         parse_size(text)
@@ -135,8 +137,31 @@ def test_a_set_is_cut_without_losing_anything(
     # The rule that was written cuts a part of the set the same way.
     rule = SplitRule.read(tmp_path / "parts" / "split.json")
     assert rule == report.rule
+    with pytest.raises(ValueError, match="name a new folder"):
+        split(source, tmp_path / "parts", rule=rule)
     again = split(parts["train"], tmp_path / "again", rule=rule)
     assert again.counts == {"train": report.counts["train"], "validation": 0, "test": 0}
+
+
+@pytest.mark.parametrize("tenths", range(11))
+def test_two_fractions_may_take_everything(tenths: int) -> None:
+    keys = np.random.default_rng(1).integers(0, 2**64, 100, np.uint64)
+    rule = SplitRule.of(keys, test=tenths / 10, validation=1 - tenths / 10)
+    assert not rule.mask("train", keys).any()
+
+
+def test_an_interrupted_split_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = stored(tmp_path / "all.ronri", FOUR, 50, (5, 8))
+
+    def interrupt(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SplitRule, "write", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        split(source, tmp_path / "parts", test=0.5)
+    assert [path.name for path in tmp_path.iterdir()] == ["all.ronri"]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", '{"format": 2}', '{"format": 1, "x": "0x1"}'])

@@ -186,7 +186,7 @@ def rows_with(index: int, row: str) -> str:
 
 
 REFUSED = [
-    ("", None, "0 cells found; a puzzle has 16 (4x4), 36 (6x6) or 81 (9x9)"),
+    ("", None, "there are no cells in this text; a puzzle has 16 (4x4), 36 (6x6) or 81 (9x9)"),
     ("5", None, "1 cell found; a puzzle has 16 (4x4), 36 (6x6) or 81 (9x9)"),
     (PUZZLE[1:], None, "80 cells found; a puzzle has 16 (4x4), 36 (6x6) or 81 (9x9)"),
     (PUZZLE, SIX, "81 cells found; a puzzle has 36 (6x6)"),

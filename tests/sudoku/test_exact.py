@@ -6,6 +6,7 @@ from functools import cache
 from itertools import permutations, product
 from pathlib import Path
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given
@@ -150,6 +151,14 @@ def test_bad_calls_are_refused() -> None:
         solve(np.full((1, 36), 7, np.uint8))
     with pytest.raises(ValueError, match="copies must be at least 1"):
         rate(np.zeros((1, 16), np.uint8), 0)
+
+
+def test_a_single_grid_is_told_to_come_as_a_batch(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users see it: without the check of shapes that tests run under."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    for wrong in (np.zeros(81, np.uint8), np.zeros((1, 81)), [[0] * 81]):
+        with pytest.raises(ValueError, match=r"for one grid write grid\[None\]"):
+            solve(wrong)  # type: ignore[arg-type]
 
 
 def test_empty_batches_are_fine() -> None:

@@ -151,6 +151,15 @@ def test_breeding_from_nothing_finds_harder_and_harder_puzzles() -> None:
     assert len(later) > 1.5 * np.mean([len(batch) for batch in first])
 
 
+@pytest.mark.parametrize("geometry", [Geometry(1, 2), Geometry(2, 1), Geometry(1, 3)], ids=str)
+def test_tiny_boards_can_be_bred(geometry: Geometry, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They have puzzles of a single clue, which leaves little to mutate."""
+    monkeypatch.setattr(generate, "PATIENCE", 3)
+    for seed in range(20):
+        with pytest.raises(ValueError, match="no new"):
+            hard_puzzles(1, seed=seed, least=1.0, geometry=geometry)
+
+
 def test_what_cannot_be_made_is_said_to_be_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generate, "TRIES", 3)
     monkeypatch.setattr(generate, "PATIENCE", 2)

@@ -10,6 +10,7 @@ from math import factorial
 from pathlib import Path
 from random import Random
 
+import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -529,3 +530,18 @@ def test_real_lists_share_nothing_up_to_symmetry(real_data: Path, name: str) -> 
         puzzles[part] = {bytes(form) for form in apply(symmetries, clues)}
         assert len(puzzles[part]) == len(clues)
     assert solutions["train"].isdisjoint(solutions["test"])
+
+
+def test_every_puzzle_needs_its_solution(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As users see it: without the check of shapes that tests run under."""
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    grids = np.tile(shifted_grid(NINE), (4, 1))
+    with pytest.raises(ValueError, match="4 puzzles of 81 cells and 1 solutions"):
+        to_canonical(grids, grids[:1])
+
+
+def test_samples_may_skip() -> None:
+    every = sample(NINE, 12, seed=1)
+    third = sample(NINE, 4, seed=1, start=2, step=3)
+    np.testing.assert_array_equal(third.cell_from, every.cell_from[2::3])
+    np.testing.assert_array_equal(third.digit_to, every.digit_to[2::3])

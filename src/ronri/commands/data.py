@@ -2,17 +2,20 @@
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Literal
 
-from tyro.conf import Positional, arg
+from tyro.conf import Positional, UseAppendAction, arg
 
-from ronri.commands.output import AsJson, Threads, print_json, progress_bar, terminal
+from ronri.commands.output import AsJson, Threads, print_json, progress_bar, terminal, warn
+
+if TYPE_CHECKING:
+    from ronri.data.store import PuzzleSet
 
 
 def generate(
     out: Annotated[
         Positional[Path],
-        arg(metavar="FILE", help="The file to write: .ronri, .csv, .csv.gz, .txt."),
+        arg(metavar="FILE", help="The file to write: .ronri, .csv or .txt, and .gz after these."),
     ],
     /,
     *,
@@ -26,34 +29,47 @@ def generate(
         str | None,
         arg(
             metavar="N-M",
-            help="Number of clues, or a range of which each is equally likely: 24-36.",
+            help="Number of clues, or a range to draw it from evenly "
+            "(default: 24-36 on 9x9, 10-18 on 6x6, 4-8 on 4x4).",
         ),
     ] = None,
-    guesses: Annotated[float, arg(help="Least mean number of guesses of a hard puzzle.")] = 10.0,
+    guesses: Annotated[
+        float | None,
+        arg(metavar="X", help="Least mean number of guesses of a hard puzzle (default: 10)."),
+    ] = None,
     copies: Annotated[int, arg(help="Symmetric copies over which guesses are averaged.")] = 3,
     ancestors: Annotated[
         str | None, arg(metavar="NAME", help="A set or list of puzzles to breed hard ones from.")
     ] = None,
     exclude: Annotated[
-        tuple[str, ...],
+        UseAppendAction[tuple[str, ...]],
         arg(
             metavar="NAME",
-            help="Sets, lists or suites that the result shares nothing with, up to symmetry.",
+            help="A set, list or suite that the result shares nothing with, up to symmetry; "
+            "may be given several times.",
         ),
     ] = (),
     seed: Annotated[int, arg(help="The same seed gives the same puzzles.")] = 0,
-    shard: Annotated[str, arg(metavar="K/N", help="Part k of n, for many machines: k/n.")] = "1/1",
+    shard: Annotated[str, arg(metavar="K/N", help="Part k of n, for many machines.")] = "1/1",
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
     """Make puzzles: by number of clues, minimal, or hard. No two are alike up to symmetry."""
-    from ronri.data import sources
+    import numpy as np
+
     from ronri.data.generating import Order, fulfil
     from ronri.data.splits import set_keys
     from ronri.data.writers import open_writer
     from ronri.sudoku.generate import Shard
     from ronri.sudoku.geometry import STANDARD
 
+    for option, given, its_kind in (
+        ("--clues", clues, "clues"),
+        ("--guesses", guesses, "hard"),
+        ("--ancestors", ancestors, "hard"),
+    ):
+        if given is not None and kind != its_kind:
+            raise ValueError(f"{option} goes with --kind {its_kind}, not with --kind {kind}")
     geometry = next(g for g in STANDARD if g.size == size)
     fewest, most = _range(clues or {4: "4-8", 6: "10-18", 9: "24-36"}[size])
     order = Order(
@@ -62,18 +78,18 @@ def generate(
         geometry=geometry,
         fewest_clues=fewest,
         most_clues=most,
-        least_guesses=guesses,
+        least_guesses=10.0 if guesses is None else guesses,
         copies=copies,
         seed=seed,
         shard=Shard.parse(shard),
-        ancestors=None if ancestors is None else sources.open_set(ancestors).puzzles(),
+        ancestors=None if ancestors is None else _opened(ancestors, threads).puzzles(),
     )
-    excluded: set[int] = set()
+    excluded = np.zeros(0, np.uint64)
     for name in exclude:
-        other = sources.open_set(name, threads=threads)
+        other = _opened(name, threads)
         if other.geometry != geometry:
             raise ValueError(f"{name} has {other.geometry.name} boards, not {geometry.name}")
-        excluded.update(set_keys(other, threads=threads).split.tolist())
+        excluded = np.concatenate([excluded, set_keys(other, threads=threads).split])
     with (
         progress_bar("generating", count) as advance,
         open_writer(out, geometry, provenance=order.provenance) as writer,
@@ -121,7 +137,7 @@ def import_(
     """Read a list of puzzles, check and solve every one, and write a set."""
     from ronri.data.formats import Columns
     from ronri.data.importing import import_file
-    from ronri.data.sources import locate
+    from ronri.data.sources import is_set, locate
 
     columns = None
     if puzzle is not None:
@@ -129,6 +145,8 @@ def import_(
     elif solution or rating or source_column:
         raise ValueError("name the column with the puzzles too: --puzzle NAME")
     path = locate(source)
+    if is_set(path):
+        raise ValueError(f"{path} is a set already")
     with progress_bar(f"importing {path.name}", path.stat().st_size) as advance:
         report = import_file(
             path,
@@ -146,7 +164,9 @@ def import_(
     else:
         console = terminal()
         for problem in report.examples:
-            console.print(f"line {problem.line}: {problem.message}", style="yellow", markup=False)
+            console.print(str(problem), style="yellow", markup=False)
+        if report.rows - report.kept > len(report.examples):
+            console.print("…", style="yellow")
         bad = ", ".join(f"{n:,} {reason}" for reason, n in report.bad.items())
         console.print(
             f"{report.rows:,} rows read, {report.kept:,} kept, "
@@ -172,11 +192,10 @@ def describe(
 ) -> int:
     """Count clues, ratings, duplicates up to symmetry, and what two sets share."""
     from ronri.data.describe import describe as look
-    from ronri.data.sources import open_set
 
-    with progress_bar(f"opening {name}", None):
-        source = open_set(name, threads=threads)
-        other = None if against is None else open_set(against, threads=threads)
+    source = _opened(name, threads)
+    other = None if against is None else _opened(against, threads)
+    with progress_bar(f"describing {name}", None):
         found = look(source, other, threads=threads)
     if as_json:
         print_json(
@@ -185,7 +204,8 @@ def describe(
     else:
         from ronri.terminal import description
 
-        terminal().print(description(name, found, against))
+        console = terminal()
+        console.print(description(name, found, against, console.width))
     return 0
 
 
@@ -199,11 +219,13 @@ def split(
     /,
     *,
     test: Annotated[
-        str, arg(metavar="SIZE", help="Size of the test part: 5000, 0.05 or 5%.")
-    ] = "0",
+        str | None,
+        arg(metavar="SIZE", help="Size of the test part: 5000, 0.05 or 5% (default: none)."),
+    ] = None,
     validation: Annotated[
-        str, arg(metavar="SIZE", help="Size of the validation part, likewise.")
-    ] = "2%",
+        str | None,
+        arg(metavar="SIZE", help="Size of the validation part, likewise (default: 2%)."),
+    ] = None,
     rule: Annotated[
         Path | None,
         arg(
@@ -215,22 +237,35 @@ def split(
 ) -> int:
     """Cut a set into train, validation and test that share nothing, not even up to symmetry."""
     from ronri.data import splits
-    from ronri.data.sources import open_set
 
+    if rule is not None and (test is not None or validation is not None):
+        raise ValueError("--rule fixes the sizes: leave --test and --validation out")
     report = splits.split(
-        open_set(name, threads=threads),
+        _opened(name, threads),
         folder,
-        test=splits.parse_size(test),
-        validation=splits.parse_size(validation),
+        test=splits.parse_size(test or "0"),
+        validation=splits.parse_size(validation or "2%"),
         rule=None if rule is None else splits.SplitRule.read(rule),
         threads=threads,
     )
     if as_json:
-        print_json({"counts": report.counts, "files": report.files, "rule": asdict(report.rule)})
+        print_json({"counts": report.counts, "files": report.files, "rule": report.rule.to_json()})
     else:
         for part, path in report.files.items():
             terminal().print(f"{path}: {report.counts[part]:,} puzzles", highlight=False)
     return 0
+
+
+def _opened(name: str, threads: int | None) -> "PuzzleSet":
+    """The set of that name; rows of a list that were left out are not passed over in silence."""
+    from ronri.data.sources import open_set
+
+    with progress_bar(f"opening {name}", None):
+        found = open_set(name, threads=threads)
+    refused = found.header.provenance.get("refused")
+    if refused is not None:
+        warn(f"{name}: rows left out: {refused}; `ronri data import` tells which")
+    return found
 
 
 def _range(text: str) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """How commands speak: text for people, JSON for programs, progress on the error stream."""
 
 import json
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -18,7 +19,16 @@ Threads = Annotated[int | None, arg(metavar="N", help="Threads to use; every cor
 def terminal() -> "Console":
     from rich.console import Console
 
-    return Console(highlight=False, soft_wrap=True)
+    class Terminal(Console):
+        def on_broken_pipe(self) -> None:
+            raise  # not rich's exit status 1, which says "not solved" here
+
+    return Terminal(highlight=False, soft_wrap=True)
+
+
+def warn(message: str) -> None:
+    """One line on the error stream."""
+    print(f"ronri: {' '.join(message.split())}", file=sys.stderr)
 
 
 def print_json(result: dict[str, Any]) -> None:

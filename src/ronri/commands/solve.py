@@ -12,14 +12,14 @@ from ronri.commands.output import AsJson, print_json, terminal
 def solve(
     puzzle: Annotated[
         Positional[str],
-        arg(metavar="PUZZLE", help="The puzzle, a file that holds it, or - to read it."),
+        arg(metavar="PUZZLE", help="The puzzle, a file with it, or - for the standard input."),
     ],
     /,
     *,
     watch: Annotated[bool, arg(help="Show how the solver gets there.")] = False,
     as_json: AsJson = False,
 ) -> int:
-    """Solve one puzzle, of any size, in any common notation."""
+    """Solve one puzzle: 16, 36 or 81 characters, or a grid as people draw it."""
     import time
 
     from ronri.sudoku import exact
@@ -28,9 +28,11 @@ def solve(
     from ronri.terminal import draw
     from ronri.terminal import watch as show
 
+    if watch and as_json:
+        raise ValueError("--watch is for people and --json for programs: choose one")
     clues = parse(_text(puzzle))
     console = terminal()
-    if watch and not as_json:
+    if watch:
         show(exact.steps(clues), clues, console)
     exact.solve(clues[None])  # compiled, or read from the cache, before the clock runs
     started = time.perf_counter()
@@ -65,7 +67,16 @@ def _text(puzzle: str) -> str:
     """The puzzle itself, or what stands in the file (or on the standard input) it names."""
     if puzzle == "-":
         return sys.stdin.read()
-    # A puzzle can be longer than any file name may be.
-    if len(puzzle) < 256 and Path(puzzle).is_file():
-        return Path(puzzle).read_text(encoding="utf-8", errors="replace")
+    # Text with line breaks, or as long as a board, is no name of a file; letters make it one.
+    path = Path(puzzle)
+    if not puzzle or "\n" in puzzle or len(puzzle) > 200:
+        return puzzle
+    if path.is_dir():
+        raise ValueError(f"{puzzle} is a folder; name a file with a puzzle")
+    if path.exists():
+        if path.stat().st_size > 10_000:
+            raise ValueError(f"{puzzle} is too large to be one puzzle; see `ronri data describe`")
+        return path.read_text(encoding="utf-8", errors="replace")
+    if len(puzzle) < 81 and any(character.isalpha() for character in puzzle):
+        raise ValueError(f"{puzzle!r} is no puzzle, and there is no file of that name")
     return puzzle

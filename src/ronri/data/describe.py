@@ -43,6 +43,8 @@ class Description:
 
     n: int
     board: str
+    provenance: dict[str, str]
+    """Where the set comes from, in the words of its maker; what an import refused is named here."""
     sources: dict[str, int]
     clues: dict[int, int]
     """Number of puzzles by number of clues."""
@@ -85,7 +87,8 @@ def describe(
     if other is not None:
         if other.geometry != source.geometry:
             raise ValueError(
-                f"a {source.geometry.name} set and a {other.geometry.name} set share nothing"
+                f"{source.path.name} has other boards ({source.geometry.name}) than "
+                f"{other.path.name} ({other.geometry.name}): they share nothing"
             )
         foreign = set_keys(other, threads=threads)
         overlap = Overlap(
@@ -96,6 +99,7 @@ def describe(
     return Description(
         n=len(source),
         board=source.geometry.name,
+        provenance=dict(source.header.provenance),
         sources={name: int(n) for name, n in zip(source.header.sources, sources, strict=True) if n},
         clues={number: int(n) for number, n in enumerate(clues) if n},
         ratings=[

@@ -4,10 +4,19 @@ import gzip
 import io
 import os
 import secrets
+import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import cast
+
+_OTHER_PACKINGS = {
+    b"\xfd7zXZ": "xz",
+    b"BZh": "bzip2",
+    b"\x28\xb5\x2f\xfd": "Zstandard",
+    b"7z\xbc\xaf": "7-Zip",
+}
 
 
 @contextmanager
@@ -48,11 +57,25 @@ def zipped(path: str | Path) -> Iterator[io.BufferedIOBase]:
 
 @contextmanager
 def unzipped(file: io.BufferedReader, path: Path) -> Iterator[io.BufferedIOBase]:
-    """The text in an open file, which may be packed with gzip whatever its name says."""
-    start = file.peek(4)[:4]
-    if start == b"PK\x03\x04":
-        raise ValueError(f"{path}: this is a zip archive; unpack it first")
-    if start[:2] != b"\x1f\x8b":
+    """The text in an open file, which may be packed with gzip or zip whatever its name says."""
+    start = file.peek(8)[:8]
+    for magic, name in _OTHER_PACKINGS.items():
+        if start.startswith(magic):
+            raise ValueError(f"{path}: this file is packed with {name}; unpack it first")
+    if start.startswith(b"PK\x03\x04"):
+        try:
+            with zipfile.ZipFile(file) as archive:
+                names = [name for name in archive.namelist() if not name.endswith("/")]
+                if len(names) != 1:
+                    raise ValueError(f"{path}: this zip archive has {len(names)} files; unpack it")
+                with archive.open(names[0]) as member:
+                    yield cast(io.BufferedIOBase, member)
+        except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+            raise ValueError(
+                f"{path}: the zip archive is damaged ({error}); download it again"
+            ) from error
+        return
+    if not start.startswith(b"\x1f\x8b"):
         yield file
         return
     try:

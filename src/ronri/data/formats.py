@@ -61,6 +61,9 @@ class Problem:
     reason: str
     message: str
 
+    def __str__(self) -> str:
+        return f"line {self.line}: {self.message}"
+
 
 @final
 @dataclass
@@ -225,8 +228,8 @@ def _recognise(first_line: str, columns: Columns | None, path: Path) -> Table:
             raise ValueError(f"{path}: no column is named {choices[0]!r}; {found}")
     if "puzzle" not in places:
         raise ValueError(
-            f"{path}: no column is known to hold puzzles; {found}. Name the column of the puzzle, "
-            "and those of solution, rating and source if there are any"
+            f"{path}: no column is known to hold puzzles; {found}. If this is a CSV, name its "
+            "columns: ronri data import FILE SET --puzzle NAME [--solution NAME ...]"
         )
     return Table(
         width=len(names),

@@ -1,11 +1,12 @@
 """From a wish to a file of puzzles: generated, rated, no two alike, none that is in another set."""
 
 import time
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import UInt64
 
 from ronri.data.splits import keys_of
 from ronri.sudoku import exact, generate
@@ -36,6 +37,10 @@ class Order:
     shard: generate.Shard = generate.WHOLE
     ancestors: np.ndarray | None = None
     """For hard puzzles: minimal puzzles to breed from; without them it starts from nothing."""
+
+    def __post_init__(self) -> None:
+        if self.count < 1:
+            raise ValueError(f"count must be at least 1, not {self.count}")
 
     @property
     def provenance(self) -> dict[str, str]:
@@ -79,7 +84,7 @@ def fulfil(
     writer: Writer,
     *,
     name: str = "generated",
-    exclude: Set[int] = frozenset(),
+    exclude: UInt64[np.ndarray, "excluded"] | None = None,
     threads: int | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> GenerationReport:
@@ -100,14 +105,14 @@ def fulfil(
             )
         batch = next(batches)
         keys = keys_of(batch.puzzles, batch.solutions, order.geometry, threads=threads)
+        barred = np.isin(keys.split, [] if exclude is None else exclude)
         rows = []
-        pairs = zip(keys.puzzles.tolist(), keys.split.tolist(), strict=True)
-        for row, (form, key) in enumerate(pairs):
+        for row, form in enumerate(keys.puzzles.tolist()):
             made += 1
             fruitless += 1
             if form in known:
                 twins += 1
-            elif key in exclude:
+            elif barred[row]:
                 excluded += 1
             else:
                 known.add(form)
@@ -167,7 +172,8 @@ def _batches(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzle
             made.puzzles,
             order.copies,
             seed=order.seed,
-            start=start,
+            start=order.shard.number - 1 + start * order.shard.count,
+            step=order.shard.count,
             threads=threads,
             geometry=order.geometry,
         )

@@ -79,6 +79,8 @@ def import_file(
     row is kept, nothing is written.
     """
     source, out = Path(source), Path(out)
+    if out.suffix != ".ronri":
+        raise ValueError(f"{out}: the name of a set must end in .ronri")
     if out.exists() and out.samefile(source):
         raise ValueError(f"{out} is the list itself: give the set another name")
     started = time.perf_counter()
@@ -119,11 +121,14 @@ def import_file(
                         kept=kept,
                     )
                 )
+        bad = dict(reader.problems.counts + problems.counts)
+        if writer is not None and bad:
+            writer.provenance["refused"] = ", ".join(f"{n} {why}" for why, n in bad.items())
     examples = sorted(reader.problems.first + problems.first, key=attrgetter("line"))
     return ImportReport(
         rows=reader.rows,
         kept=kept,
-        bad=dict(reader.problems.counts + problems.counts),
+        bad=bad,
         examples=tuple(examples[: problems.keep]),
         seconds=time.perf_counter() - started,
         bytes_read=reader.bytes_read,

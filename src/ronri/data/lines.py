@@ -38,6 +38,8 @@ def first_line(stream: io.BufferedIOBase, path: Path) -> FirstLine:
     raw = _rest_of_line(stream, path)
     if raw.startswith((b"\xff\xfe", b"\xfe\xff")):
         raise ValueError(f"{path}: the text is in UTF-16; save it as UTF-8")
+    if b"\0" in raw:
+        raise ValueError(f"{path}: this is no text file, so no list of puzzles")
     line = FirstLine(1, raw.removeprefix(b"\xef\xbb\xbf"))
     while line.raw and (not line.text or line.text.startswith("#")):
         line = FirstLine(line.number + 1, _rest_of_line(stream, path))

@@ -14,21 +14,37 @@ in the cache folder, so this is done once.
 import hashlib
 import os
 from collections.abc import Callable
+from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from ronri.data.generating import Order, fulfil
-from ronri.data.importing import Progress, import_file
+from ronri.data.importing import import_file
 from ronri.data.store import MAGIC, PuzzleSet, StoreError, StoreWriter
 from ronri.sudoku.geometry import FOUR, SIX
 
-# Suites that are made here. Their seeds lie far from those people choose for training data.
+
+@dataclass(frozen=True)
+class Suite:
+    """A test set that is made here, and the checksum of its records: the same everywhere."""
+
+    order: Order
+    sha256: str
+
+
 GENERATED = {
-    "everyday": Order(count=10_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0001),
-    "mini4": Order(count=500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0001),
-    "mini6": Order(
-        count=1_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0001
+    "everyday": Suite(
+        Order(count=10_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0001),
+        "742cea472fe9576bc4daae5184358defce13cb02a090995cbd37f3c8b24224bc",
+    ),
+    "mini4": Suite(
+        Order(count=500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0001),
+        "5c62fa7eb1d16fb7ef6d9b030f5bc39f467965b4c687019281f47f90d4e07551",
+    ),
+    "mini6": Suite(
+        Order(count=1_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0001),
+        "9f287a0e5e06a5da234ceae4779e1fc74dc6cd12079a891cb4876454b5768e2a",
     ),
 }
 
@@ -57,7 +73,7 @@ PUBLIC = {
 
 def cache_folder() -> Path:
     """Where generated and imported sets are kept: `RONRI_CACHE`, or the user's cache folder."""
-    if "RONRI_CACHE" in os.environ:
+    if os.environ.get("RONRI_CACHE"):
         return Path(os.environ["RONRI_CACHE"])
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "ronri"
@@ -65,7 +81,7 @@ def cache_folder() -> Path:
 
 def lists_folder() -> Path | None:
     """Where the real lists are: `RONRI_DATA`, or `shared/data` here or one folder up."""
-    if "RONRI_DATA" in os.environ:
+    if os.environ.get("RONRI_DATA"):
         return Path(os.environ["RONRI_DATA"])
     for folder in (Path("shared/data"), Path("../shared/data")):
         if folder.is_dir():
@@ -79,28 +95,42 @@ def open_set(
     lists: Path | None = None,
     cache: Path | None = None,
     threads: int | None = None,
-    progress: Callable[[Progress], None] | None = None,
 ) -> PuzzleSet:
-    """The set of that name, from the cache or made now. `lists` is the folder of real lists."""
+    """The set of that name, from the cache or made now. `lists` is the folder of real lists.
+
+    Rows of a list that cannot be used are left out; `header.provenance["refused"]` counts them.
+    """
     cache = cache_folder() if cache is None else cache
     if name in GENERATED:
-        # A suite that is defined otherwise one day will not be mistaken for this one.
-        place = cache / f"{name}-{_digest(repr(GENERATED[name]))}.ronri"
-        return _cached(place, lambda path: write_suite(name, path, threads=threads))
+        return _open_suite(name, cache, threads)
     path = locate(name, lists=lists)
-    if _is_set(path):
+    if path.suffix == ".ronri" or is_set(path):
         return PuzzleSet(path)
     # The same file gets the same place; a changed one is imported anew.
     stat = path.stat()
-    key = _digest(f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}")
+    mark = f"{path.resolve()} {stat.st_size} {stat.st_mtime_ns}"
+    key = hashlib.sha256(mark.encode()).hexdigest()[:12]
 
     def make(out: Path) -> None:
-        report = import_file(path, out, threads=threads, progress=progress)
+        report = import_file(path, out, threads=threads)
         if not report.kept:
-            why = f": {report.examples[0]}" if report.examples else ""
+            why = f" ({report.examples[0]})" if report.examples else ""
             raise ValueError(f"{path} has no puzzle that can be used{why}")
 
     return _cached(cache / f"{path.name.split('.')[0]}-{key}.ronri", make)
+
+
+def _open_suite(name: str, cache: Path, threads: int | None) -> PuzzleSet:
+    suite = GENERATED[name]
+    place = cache / f"{name}-{suite.sha256[:12]}.ronri"
+    found = _cached(place, lambda path: write_suite(name, path, threads=threads))
+    if found.header.payload_sha256 != suite.sha256:
+        place.unlink()
+        raise ValueError(
+            f"{name} came out otherwise than everywhere else, so scores on it would not compare; "
+            "please report the versions of Python, numba and numpy"
+        )
+    return found
 
 
 def locate(name: str, *, lists: Path | None = None) -> Path:
@@ -114,6 +144,8 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
                 "set RONRI_DATA to the folder that has it, or name a file instead"
             )
         return folder / LISTS[name]
+    if name in GENERATED:
+        raise ValueError(f"{name} is no list but a suite: name it where a set is asked for")
     address = PUBLIC.get(name, name)
     kind, colon, rest = address.partition(":")
     if colon and kind in ("kaggle", "hf"):
@@ -121,6 +153,8 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
         if len(parts) != 3 or not all(parts):
             raise ValueError(f"write {kind}:OWNER/NAME/FILE, not {name!r}")
         return _download(kind, f"{parts[0]}/{parts[1]}", parts[2])
+    if Path(name).is_dir():
+        raise ValueError(f"{name} is a folder; name a file in it")
     if not Path(name).is_file():
         names = ", ".join([*GENERATED, *LISTS, *PUBLIC])
         raise ValueError(f"there is no file {name!r}, and no data set of that name ({names})")
@@ -129,11 +163,16 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
 
 def write_suite(name: str, path: Path, *, threads: int | None = None) -> None:
     """Make a generated suite."""
-    order = GENERATED[name]
-    with StoreWriter(
-        path, order.geometry, provenance={"suite": name, **order.provenance}
-    ) as writer:
+    order = GENERATED[name].order
+    provenance = {"suite": name, **order.provenance}
+    with StoreWriter(path, order.geometry, provenance=provenance) as writer:
         fulfil(order, writer, name=name, threads=threads)
+
+
+def is_set(path: Path) -> bool:
+    """Whether a file is, or was meant to be, a stored set."""
+    with path.open("rb") as file:
+        return file.read(len(MAGIC)) == MAGIC
 
 
 def _cached(path: Path, make: Callable[[Path], None]) -> PuzzleSet:
@@ -143,18 +182,15 @@ def _cached(path: Path, make: Callable[[Path], None]) -> PuzzleSet:
             return PuzzleSet(path)
         except StoreError:
             path.unlink()
-    path.parent.mkdir(parents=True, exist_ok=True)
-    make(path)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        make(path)
+    except OSError as error:
+        raise ValueError(
+            f"the cache folder {path.parent} cannot be used ({error.strerror}); "
+            "set RONRI_CACHE to a folder you may write to"
+        ) from error
     return PuzzleSet(path)
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _is_set(path: Path) -> bool:
-    with path.open("rb") as file:
-        return file.read(len(MAGIC)) == MAGIC
 
 
 def _download(kind: str, repository: str, file: str) -> Path:

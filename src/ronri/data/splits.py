@@ -10,6 +10,8 @@ the canonical puzzle.
 """
 
 import json
+import secrets
+import shutil
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -34,7 +36,7 @@ Size = int | float
 
 @dataclass(frozen=True)
 class Keys:
-    """Hashes of canonical forms: equal for symmetric copies, and for nothing else."""
+    """Hashes of canonical forms, equal for symmetric copies."""
 
     puzzles: UInt64[np.ndarray, "batch"]
     solutions: UInt64[np.ndarray, "batch"]
@@ -110,22 +112,32 @@ class SplitRule:
         test_below = _edge(np.sort(keys), test)
         # Validation grows down from the highest key as test grows up from the lowest.
         validation_from = _KEYS - _edge(np.sort(~keys), validation)
-        between = ~_below(keys, validation_from) & _below(keys, test_below)
-        if not (isinstance(test, float) and isinstance(validation, float)) and not between.any():
-            # An edge drawn by a count may lie anywhere between two keys: they do not cross.
+        if isinstance(test, float) and isinstance(validation, float):
+            # 0.9 and 0.1 are not exactly what they say.
+            meet = test + validation <= 1
+        else:
+            # An edge drawn by a count may lie anywhere between two keys.
+            meet = not (~_below(keys, validation_from) & _below(keys, test_below)).any()
+        if meet:
             validation_from = max(validation_from, test_below)
         return cls(test_below, validation_from)
 
+    def to_json(self) -> dict[str, int | str]:
+        """Edges as text: they are too large for the numbers of most programs that read JSON."""
+        return {"format": FORMAT} | {name: hex(edge) for name, edge in asdict(self).items()}
+
     def write(self, path: Path) -> None:
-        fields = {"format": FORMAT} | {name: hex(edge) for name, edge in asdict(self).items()}
-        path.write_text(json.dumps(fields, indent=2) + "\n")
+        path.write_text(json.dumps(self.to_json(), indent=2) + "\n")
 
     @classmethod
     def read(cls, path: Path) -> "SplitRule":
         """Read what `write` wrote."""
         try:
             fields = dict(json.loads(path.read_text()))
-            if fields.pop("format") != FORMAT or set(fields) != {"test_below", "validation_from"}:
+            if fields.pop("format", None) != FORMAT or set(fields) != {
+                "test_below",
+                "validation_from",
+            }:
                 raise ValueError("its fields are not those of a split rule")
             return cls(**{name: int(edge, 16) for name, edge in fields.items()})
         except (TypeError, ValueError, KeyError) as error:
@@ -153,19 +165,28 @@ def split(
     """Write the parts of a set into a folder as `train.ronri`, `validation.ronri`, `test.ronri`.
 
     The rule is written beside them as `split.json`. Give a `rule` to cut another set the same way.
+    The folder must be new or empty, and appears when everything is in it: parts of two splits side
+    by side could leak.
     """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ValueError(f"{folder} is there already; name a new folder for the parts")
     found = set_keys(source, threads=threads).split
     if rule is None:
         rule = SplitRule.of(found, test=test, validation=validation)
-    folder.mkdir(parents=True, exist_ok=True)
-    counts, files = {}, {}
-    for part in PARTS:
-        rows = np.flatnonzero(rule.mask(part, found))
-        files[part] = folder / f"{part}.ronri"
-        copy_rows(source, rows, files[part], {"part": part})
-        counts[part] = len(rows)
-    rule.write(folder / "split.json")
-    return SplitReport(rule, counts, files)
+    counts: dict[Part, int] = {}
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    partial = folder.with_name(f"{folder.name}.{secrets.token_hex(4)}.partial")
+    partial.mkdir()
+    try:
+        for part in PARTS:
+            rows = np.flatnonzero(rule.mask(part, found))
+            copy_rows(source, rows, partial / f"{part}.ronri", {"part": part})
+            counts[part] = len(rows)
+        rule.write(partial / "split.json")
+        partial.replace(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+    return SplitReport(rule, counts, {part: folder / f"{part}.ronri" for part in PARTS})
 
 
 def copy_rows(
@@ -194,11 +215,16 @@ def _below(keys: np.ndarray, edge: int) -> np.ndarray:
 def parse_size(text: str) -> Size:
     """Read a size as people write it: 5000, 0.02 or 2%."""
     try:
-        if text.endswith("%"):
-            return float(text[:-1]) / 100
-        return int(text) if text.isdecimal() else float(text)
+        share = float(text[:-1]) / 100 if text.endswith("%") else float(text)
     except ValueError:
-        raise ValueError(f"a size is a count, a fraction or a percentage, not {text!r}") from None
+        share = -1.0
+    if text.isdecimal():
+        return int(text)
+    if not 0 <= share <= 1:
+        raise ValueError(
+            f"a size is a count (5000), a fraction (0.02) or a percentage (2%), not {text!r}"
+        )
+    return share
 
 
 def _edge(ordered: np.ndarray, size: Size) -> int:

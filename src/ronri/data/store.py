@@ -249,7 +249,8 @@ class StoreWriter:
         self.path = Path(path)
         self.geometry = geometry
         self.count = 0
-        self._provenance = dict(provenance or {})
+        # May be added to until the block ends.
+        self.provenance = dict(provenance or {})
         self._digest = hashlib.sha256()
         self._sources: dict[str, int] = {}
         self._writing = self._write()
@@ -270,7 +271,7 @@ class StoreWriter:
                 geometry=self.geometry,
                 count=self.count,
                 sources=tuple(self._sources),
-                provenance=self._provenance,
+                provenance=self.provenance,
                 payload_sha256=self._digest.hexdigest(),
             )
             self._file.seek(0)

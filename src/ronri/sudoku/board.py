@@ -239,6 +239,8 @@ def _misfit(lines: list[_Line], candidates: Sequence[Geometry]) -> str:
     total = sum(len(row.cells) for row in rows)
     boards = [f"{geometry.cells} ({geometry.name})" for geometry in candidates]
     fitting = " or ".join(", ".join(boards).rsplit(", ", 1))
+    if total == 0:
+        return f"there are no cells in this text; a puzzle has {fitting}"
     if len(rows) <= 1:
         return f"{_count(total)} found; a puzzle has {fitting}"
     sizes = [geometry.size for geometry in candidates]

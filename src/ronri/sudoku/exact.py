@@ -3,7 +3,7 @@
 A guess is a digit tried without proof. The solver first follows every naked single, hidden single
 and locked candidate; when these run dry it tries one candidate of one cell, and if that fails, it
 knows the candidate is wrong and goes on. The number of guesses up to the solution is the puzzle's
-*rating*: 0 for what pure propagation solves, 30 to 100 for the hardest puzzles known.
+*rating*: 0 for what pure propagation solves, dozens for the hardest puzzles people publish.
 
 Boards of 9x9 take a fast path on bit boards that makes exactly the same guesses as the reference.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float64, Int64, UInt8
 
 from ronri.sudoku import symmetry
-from ronri.sudoku.geometry import NINE, Geometry, geometry_of
+from ronri.sudoku.geometry import NINE, Geometry, playable
 from ronri.sudoku.kernels import bitboard, search
 from ronri.sudoku.kernels.compiled import spread
 
@@ -61,7 +61,7 @@ def solve(
     """
     if limit < 1:
         raise ValueError(f"limit must be at least 1, not {limit}")
-    geometry = _geometry(puzzles, geometry)
+    geometry = playable(puzzles, geometry)
     # A read-only array, as from a file, would make numba compile the kernels once more for it.
     puzzles = np.require(puzzles, requirements=["C", "W"])
     solutions = np.zeros_like(puzzles)
@@ -92,6 +92,7 @@ def rate(
     *,
     seed: int = 0,
     start: int = 0,
+    step: int = 1,
     threads: int | None = None,
     geometry: Geometry | None = None,
 ) -> Float64[np.ndarray, "batch"]:
@@ -99,20 +100,24 @@ def rate(
 
     Which guess comes first depends on how the board is turned, so one reading is noisy: copies
     average that out. The first copy is the puzzle as it stands; the others of row i depend on
-    `seed` and `start + i`.
+    `seed` and `start + i * step`.
     """
     if copies < 1:
         raise ValueError(f"copies must be at least 1, not {copies}")
-    geometry = _geometry(puzzles, geometry)
+    geometry = playable(puzzles, geometry)
     total = solve(puzzles, 1, threads=threads, geometry=geometry).guesses.astype(np.float64)
-    turned = copies - 1
     # A symmetry takes several times the room of a puzzle: not all at once.
     for first in range(0, len(puzzles), 8_192):
         part = slice(first, first + 8_192)
-        count = len(puzzles[part])
-        views = symmetry.sample(geometry, count * turned, seed=seed, start=(start + first) * turned)
-        for copy in range(turned):
-            image = symmetry.apply(views[copy::turned], puzzles[part])
+        for copy in range(copies - 1):
+            views = symmetry.sample(
+                geometry,
+                len(puzzles[part]),
+                seed=seed,
+                start=(start + first * step) * (copies - 1) + copy,
+                step=step * (copies - 1),
+            )
+            image = symmetry.apply(views, puzzles[part])
             total[part] += solve(image, 1, threads=threads, geometry=geometry).guesses
     return total / copies
 
@@ -121,7 +126,7 @@ def steps(
     puzzle: UInt8[np.ndarray, "cells"], *, geometry: Geometry | None = None
 ) -> Iterator[Step]:
     """Watch the solver on one puzzle, up to its first solution: each guess, each refutation."""
-    geometry = _geometry(puzzle, geometry)
+    geometry = playable(puzzle[None], geometry)
     tables, size = geometry.tables, geometry.size
     board = np.empty(geometry.cells, np.int64)
     search.start(puzzle, board, tables)
@@ -149,11 +154,3 @@ def _decided(board: np.ndarray) -> np.ndarray:
     """The digits of cells with one candidate left."""
     alone = (board & (board - 1)) == 0
     return np.where(alone & (board > 0), np.log2(np.maximum(board, 1)) + 1, 0).astype(np.uint8)
-
-
-def _geometry(grids: np.ndarray, geometry: Geometry | None) -> Geometry:
-    """The geometry of grids, checked against their digits: kernels trust what they are given."""
-    geometry = geometry_of(grids, geometry)
-    if grids.size and grids.max() > geometry.size:
-        raise ValueError(f"digit {grids.max()} does not exist on a {geometry.name} board")
-    return geometry

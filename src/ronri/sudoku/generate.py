@@ -16,8 +16,8 @@ from ronri.sudoku.geometry import NINE, Geometry
 from ronri.sudoku.kernels import chance, digging
 from ronri.sudoku.kernels.compiled import spread
 
-# How often a puzzle with too many clues left is started anew. On 9x9 boards one grid in two can be
-# dug down to 24 clues, one in a hundred to 21, hardly any to 19.
+# How often a puzzle with too many clues left is started anew. Of random 9x9 grids, half can be dug
+# down to 24 clues, a few in a thousand to 21.
 TRIES = 2_000
 
 # A generation of hard puzzles: the parents that live on, and the children of each.
@@ -189,10 +189,14 @@ def breed(
     """
     if copies < 1:
         raise ValueError(f"copies must be at least 1, not {copies}")
+    if not least > 0:
+        raise ValueError(f"a hard puzzle takes more than {least:g} guesses")
     # Populations of different shards share nothing.
     own_seed = np.uint64(chance.draw(chance.fork(chance.as_seed(seed), _index(shard, 0))))
     if ancestors is None:
-        parents = minimal_puzzles(PARENTS, seed=int(own_seed), geometry=geometry).puzzles
+        parents = minimal_puzzles(
+            PARENTS, seed=int(own_seed), geometry=geometry, threads=threads
+        ).puzzles
     else:
         if not len(ancestors):
             raise ValueError("there is no ancestor to breed from")

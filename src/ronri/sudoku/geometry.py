@@ -30,7 +30,7 @@ class Tables(NamedTuple):
     peers: Int64[np.ndarray, "cells peers"]
 
 
-@dataclass(frozen=True, order=True)
+@dataclass(frozen=True)
 class Geometry:
     """A square board cut into boxes of `box_height` rows and `box_width` columns."""
 
@@ -133,4 +133,16 @@ def geometry_of(grids: np.ndarray, geometry: Geometry | None = None) -> Geometry
         return standard(cells)
     if geometry.cells != cells:
         raise ValueError(f"a {geometry.name} board has {geometry.cells} cells, not {cells}")
+    return geometry
+
+
+def playable(grids: np.ndarray, geometry: Geometry | None = None) -> Geometry:
+    """The geometry of a batch that kernels may be given: they trust its shape and its digits."""
+    if not isinstance(grids, np.ndarray) or grids.ndim != 2 or grids.dtype != np.uint8:
+        raise ValueError(
+            "boards come as a batch: a uint8 array [batch, cells]; for one grid write grid[None]"
+        )
+    geometry = geometry_of(grids, geometry)
+    if grids.size and grids.max() > geometry.size:
+        raise ValueError(f"digit {grids.max()} does not exist on a {geometry.name} board")
     return geometry

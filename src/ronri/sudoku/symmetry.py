@@ -64,15 +64,15 @@ def identity(geometry: Geometry) -> Symmetries:
     return Symmetries(cells[None], digits[None])
 
 
-def sample(geometry: Geometry, count: int, seed: int, start: int = 0) -> Symmetries:
-    """Random symmetries, every one equally likely; the i-th depends on `seed` and `start + i`."""
+def sample(geometry: Geometry, count: int, seed: int, start: int = 0, step: int = 1) -> Symmetries:
+    """Random symmetries, every one equally likely; the i-th depends on (seed, start + i * step)."""
     for name, value, bound in (("count", count, 63), ("seed", seed, 64), ("start", start, 63)):
         if not 0 <= value < 2**bound:
             raise ValueError(f"{name} must be at least 0 and below 2**{bound}, not {value}")
     cell_from = np.empty((count, geometry.cells), np.int64)
     digit_to = np.empty((count, geometry.size + 1), np.uint8)
     sample_symmetries(
-        geometry.box_height, geometry.box_width, np.uint64(seed), start, cell_from, digit_to
+        geometry.box_height, geometry.box_width, np.uint64(seed), start, step, cell_from, digit_to
     )
     return Symmetries(cell_from, digit_to)
 
@@ -227,6 +227,11 @@ def _checked_geometry(
     puzzles: np.ndarray, solutions: np.ndarray, geometry: Geometry | None
 ) -> Geometry:
     """The geometry of these boards, once solutions and puzzles are known to be what they should."""
+    if puzzles.shape != solutions.shape:
+        raise ValueError(
+            f"every puzzle needs its solution: {len(puzzles)} puzzles of {puzzles.shape[1]} cells "
+            f"and {len(solutions)} solutions of {solutions.shape[1]}"
+        )
     geometry = geometry_of(solutions, geometry)
     wrong = np.flatnonzero(~is_solved(solutions, geometry))
     if len(wrong):

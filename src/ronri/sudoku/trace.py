@@ -22,7 +22,7 @@ from typing import Any, SupportsIndex
 import numpy as np
 from jaxtyping import Bool, Int, Int16, Int32, Int64, UInt8
 
-from ronri.sudoku.geometry import NINE, Geometry, geometry_of
+from ronri.sudoku.geometry import NINE, Geometry, playable
 from ronri.sudoku.kernels import tracing
 from ronri.sudoku.kernels.chance import as_seed
 from ronri.sudoku.kernels.compiled import spread
@@ -177,13 +177,7 @@ def record(
     as IMPOSSIBLE, and its trace ends without `success` after the last pop. A search of more than
     `limit` tokens is reported as UNFINISHED.
     """
-    geometry = geometry_of(puzzles, geometry)
-    if puzzles.shape[1] != geometry.cells:
-        raise ValueError(
-            f"a {geometry.name} board has {geometry.cells} cells, not {puzzles.shape[1]}"
-        )
-    if puzzles.size and puzzles.max() > geometry.size:
-        raise ValueError(f"a {geometry.name} puzzle cannot hold the digit {puzzles.max()}")
+    geometry = playable(puzzles, geometry)
     # This way a trace that was given up fills its row, and nobody takes padding for its end.
     if not 1 <= length <= limit:
         raise ValueError(f"length must be between 1 and the limit of {limit} tokens, not {length}")

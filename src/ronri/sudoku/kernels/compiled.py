@@ -1,15 +1,52 @@
 """How every kernel is compiled, and how batches are spread over threads."""
 
+import hashlib
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 
 from numba import njit
 
-# One spelling of the compiler's options: no GIL, cached on disk, indices trusted.
-kernel = njit(nogil=True, cache=True, boundscheck=False)
-inlined = njit(nogil=True, cache=True, boundscheck=False, inline="always")
+
+def _forget_stale_kernels() -> None:
+    """Throw compiled kernels away if any source they are made of has changed.
+
+    Numba keeps machine code in `__pycache__` and looks only at the file a kernel stands in, not at
+    those of the functions it calls: without this, old code would run after an edit or an update.
+    """
+    folder = Path(__file__).parent
+    sources = [folder.parent / "geometry.py", *sorted(folder.glob("*.py"))]
+    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
+    stamp = folder / "__pycache__" / "kernels.sha256"
+    try:
+        if not stamp.is_file() or stamp.read_text() != digest:
+            for compiled in stamp.parent.glob("*.nb[ic]"):
+                compiled.unlink(missing_ok=True)
+            stamp.parent.mkdir(exist_ok=True)
+            stamp.write_text(digest)
+    except OSError:
+        # An installation that nobody may write to: what is compiled lies elsewhere, if anywhere.
+        return
+
+
+_forget_stale_kernels()
+
+
+def kernel(function: Callable[..., Any], **options: Any) -> Any:
+    """Compile a function: no GIL, indices trusted, cached on disk where there is a place for it."""
+    options = {"nogil": True, "boundscheck": False, **options}
+    try:
+        return njit(cache=True, **options)(function)
+    except RuntimeError:
+        # Neither the source folder nor the user's cache can be written to.
+        return njit(**options)(function)
+
+
+def inlined(function: Callable[..., Any]) -> Any:
+    """The same for small functions in hot loops."""
+    return kernel(function, inline="always")
 
 
 def cores() -> int:

@@ -146,7 +146,7 @@ def mutate(puzzle, random, tables, room):
             room.order[clues] = cell
             clues += 1
     chance.shuffle(random, room.order, clues)
-    gone = 1 + chance.below(random, 2)
+    gone = min(1 + chance.below(random, 2), clues)
     before = puzzle.copy()
     for i in range(gone):
         puzzle[room.order[i]] = 0

@@ -38,7 +38,8 @@ def draw_symmetry(state, box_height, box_width, cell_from, digit_to):
 
 
 @kernel
-def sample_symmetries(box_height, box_width, seed, start, cell_from, digit_to):
-    """Fill row `i` with a random symmetry that depends on `seed` and `start + i` alone."""
+def sample_symmetries(box_height, box_width, seed, start, step, cell_from, digit_to):
+    """Fill row `i` with a random symmetry that depends on `seed` and `start + i * step`."""
     for i in range(len(cell_from)):
-        draw_symmetry(fork(seed, start + i), box_height, box_width, cell_from[i], digit_to[i])
+        random = fork(seed, start + i * step)
+        draw_symmetry(random, box_height, box_width, cell_from[i], digit_to[i])
