@@ -12,7 +12,7 @@ import argparse
 import platform
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import combinations
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from rich.table import Table
 import report
 from ronri.data.sources import LISTS, lists_folder, open_set
 from ronri.sudoku import exact, generate, symmetry, trace
+from ronri.sudoku.candidates import hidden_singles
 from ronri.sudoku.geometry import NINE
 from ronri.sudoku.kernels.compiled import cores
 
@@ -31,6 +32,7 @@ PAGE = report.ROOT / "README.md"
 
 # python-sat's fastest CaDiCaL on these puzzles.
 SAT = "cadical153"
+SAT_TURN = 500
 
 
 @dataclass(frozen=True)
@@ -77,7 +79,7 @@ def measure(
 
 
 def sat_rate(puzzles: np.ndarray, solutions: np.ndarray) -> float:
-    """Puzzles a second for CaDiCaL: one solver for all puzzles, clues as assumptions."""
+    """Puzzles a second for CaDiCaL, the clues of each puzzle given as assumptions."""
 
     def variable(cell: np.integer | int, digit: int) -> int:
         return 9 * int(cell) + int(digit)
@@ -95,41 +97,51 @@ def sat_rate(puzzles: np.ndarray, solutions: np.ndarray) -> float:
     assumptions = [
         [variable(cell, puzzle[cell]) for cell in np.flatnonzero(puzzle)] for puzzle in puzzles
     ]
-    with Solver(name=SAT, bootstrap_with=clauses) as solver:
-        models = []
-        started = time.perf_counter()
-        for clues in assumptions:
-            solver.solve(assumptions=clues)
-            models.append(solver.get_model())
-        seconds = time.perf_counter() - started
+    models = []
+    started = time.perf_counter()
+    # What it learns from one puzzle helps with the next, up to a point: fastest with a fresh start
+    # now and then.
+    for first in range(0, len(assumptions), SAT_TURN):
+        with Solver(name=SAT, bootstrap_with=clauses) as solver:
+            for clues in assumptions[first : first + SAT_TURN]:
+                solver.solve(assumptions=clues)
+                models.append(solver.get_model())
+    seconds = time.perf_counter() - started
     for model, solution in zip(models, solutions, strict=True):
         assert all(model[variable(cell, solution[cell]) - 1] > 0 for cell in range(81))
     return len(puzzles) / seconds
 
 
-def solver(suite: str, wanted: float, for_sat: int) -> Rate:
-    """The exact solver on a list, and the SAT solver on the first puzzles of it."""
-    puzzles, solutions = load(suite)
+def solver(suite: str, wanted: float) -> Rate:
+    """The exact solver and the SAT solver on the same list."""
+    listed = load(suite)
     rate = measure(
-        f"solve `{suite}`",
+        f"solve {listed.name}",
         wanted,
-        lambda threads: exact.solve(puzzles, 1, threads=threads),
-        len(puzzles),
+        lambda threads: exact.solve(listed.puzzles, 1, threads=threads),
+        len(listed.puzzles),
     )
-    return Rate(**{**asdict(rate), "sat": sat_rate(puzzles[:for_sat], solutions[:for_sat])})
+    return replace(rate, sat=sat_rate(listed.puzzles, listed.solutions))
 
 
-def load(suite: str) -> tuple[np.ndarray, np.ndarray]:
-    """A real list, or something like it where there is none."""
+@dataclass(frozen=True)
+class Listed:
+    name: str
+    puzzles: np.ndarray
+    solutions: np.ndarray
+
+
+def load(suite: str) -> Listed:
+    """A suite, or something like it where its real list is not to be had."""
     folder = lists_folder()
     if suite not in LISTS or (folder is not None and (folder / LISTS[suite]).is_file()):
         source = open_set(suite)
-        return source.puzzles(), source.solutions()
+        return Listed(f"`{suite}`", source.puzzles(), source.solutions())
     if suite == "hard":
-        made = generate.hard_puzzles(1_000, seed=1)
-        return made.puzzles, made.solutions
-    few = generate.puzzles_with_clues(1_000, 22, 23, seed=1)
-    return few.puzzles, few.solutions
+        hard = generate.hard_puzzles(2_000, seed=1)
+        return Listed("bred hard puzzles", hard.puzzles, hard.solutions)
+    few = generate.puzzles_with_clues(2_000, 22, 23, seed=1)
+    return Listed("puzzles of 22 and 23 clues", few.puzzles, few.solutions)
 
 
 def hard_rate(wanted: float, warm_up: float = 20.0, seconds: float = 8.0) -> Rate:
@@ -154,8 +166,8 @@ def hard_rate(wanted: float, warm_up: float = 20.0, seconds: float = 8.0) -> Rat
 
 
 def rates() -> Iterator[Rate]:
-    yield solver("clue17", 16, for_sat=2_000)
-    yield solver("hard", 8, for_sat=500)
+    yield solver("clue17", 16)
+    yield solver("hard", 8)
     yield measure(
         "fill random grids",
         0,
@@ -175,7 +187,8 @@ def rates() -> Iterator[Rate]:
         2_000,
     )
     yield hard_rate(100)
-    puzzles, solutions = load("everyday")
+    everyday = load("everyday")
+    puzzles, solutions = everyday.puzzles, everyday.solutions
     yield measure(
         "record traces of `everyday`",
         10_000,
@@ -186,6 +199,12 @@ def rates() -> Iterator[Rate]:
         "canonical solutions",
         15_000,
         lambda threads: symmetry.canonical_solutions(solutions, threads=threads),
+        len(puzzles),
+    )
+    yield measure(
+        "find hidden singles of `everyday`",
+        0,
+        lambda threads: hidden_singles(puzzles, threads=threads),
         len(puzzles),
     )
     yield measure(
@@ -209,14 +228,12 @@ def rows(found: list[Rate]) -> Iterator[tuple[str, ...]]:
         yield (rate.what, f"{rate.one_core:,.0f}", f"{rate.all_cores:,.0f}", sat, ratio, wanted)
 
 
-HEAD = ("a second", "one core", "all cores", "CaDiCaL", "ratio", "at least")
+HEAD = ("work done per second", "one core", "all cores", "CaDiCaL", "ratio", "wanted")
 
 
 def markdown(result: dict[str, object], found: list[Rate]) -> str:
     """The block of the README between its two marks."""
     where = f"{result['machine']}, {result['cores']} cores, Python {result['python']}"
-    if not result["real_lists"]:
-        where += ", with generated stand-ins for the real lists"
     measured = f"Measured by `python benchmarks/game.py --write` on {where}.\n"
     return f"{report.table(HEAD, list(rows(found)))}\n{measured}"
 
@@ -245,7 +262,6 @@ def main() -> None:
             "cores": cores(),
             "python": platform.python_version(),
             "sat": SAT,
-            "real_lists": lists_folder() is not None,
             "seconds": round(seconds, 1),
             "rates": [asdict(rate) for rate in found],
         }

@@ -19,6 +19,7 @@ from ronri.data.describe import RATING_EDGES, describe
 from ronri.data.sources import LISTS, SUITES, open_set
 from ronri.data.splits import set_keys
 from ronri.sudoku.exact import rate
+from ronri.sudoku.geometry import NINE
 
 PAGE = report.ROOT / "docs" / "data.md"
 TRAINING = [name for name in LISTS if name.endswith("-train")]
@@ -31,12 +32,14 @@ def measure() -> list[dict[str, Any]]:
     for name in SUITES:
         suite = open_set(name)
         # Small boards have nothing in common with the training lists, which are all 9x9.
-        shared = np.isin(set_keys(suite).solutions, seen).sum()
+        shared = None
+        if suite.geometry == NINE:
+            shared = int(np.isin(set_keys(suite).solutions, seen).sum())
         row = {
             "suite": name,
             **asdict(describe(suite)),
             "mean_guesses_here": float(rate(suite.puzzles(), 3).mean()),
-            "shared_with_training": int(shared),
+            "shared_with_training": shared,
         }
         # The last class has no upper end, and JSON no infinity.
         row["ratings"] = [rating["n"] for rating in row["ratings"]]
@@ -70,7 +73,7 @@ def rows(found: list[dict[str, Any]]) -> list[tuple[str, ...]]:
                 f"{row['mean_rating']:.2f}",
                 *(f"{n:,}" for n in row["ratings"]),
                 f"{row['mean_guesses_here']:.2f}",
-                f"{row['shared_with_training']}",
+                "–" if row["shared_with_training"] is None else f"{row['shared_with_training']}",
             )
         )
     return lines

@@ -27,8 +27,8 @@ from ronri.sudoku.kernels import tracing
 from ronri.sudoku.kernels.chance import as_seed
 from ronri.sudoku.kernels.compiled import spread
 
-# A search is given up after this many tokens, about a tenth of a second. The longest of 72,000
-# traces of hard puzzles had 18 thousand; a puzzle without a solution may need them all.
+# A search is given up after this many tokens, about a tenth of a second. Traces of hard puzzles
+# have thousands; a puzzle without a solution may need them all.
 LIMIT = 1_000_000
 
 _SPECIAL = ("[clues_end]", "[push]", "[pop]", "[success]", "[pad]")
