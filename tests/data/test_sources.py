@@ -42,7 +42,7 @@ def test_generated_suites_are_rebuilt_identically(name: str, cache: Path) -> Non
     assert (found.counts == 1).all()
     np.testing.assert_array_equal(found.solutions, solutions)
     clues = (puzzles > 0).sum(axis=1)
-    assert (clues.min(), clues.max()) == (order.fewest_clues, order.most_clues)
+    assert (int(clues.min()), int(clues.max())) == (order.fewest_clues, order.most_clues)
     assert len(np.unique(keys_of(puzzles, solutions, suite.geometry).puzzles)) == order.count
     assert not np.isnan(suite.ratings()).any()
 
