@@ -4,6 +4,7 @@ import re
 from pathlib import Path
 
 import game
+import importing
 import report
 import suites
 from ronri.data.sources import SUITES
@@ -26,6 +27,13 @@ def test_the_suites_in_the_documents_are_those_of_the_result_file() -> None:
     for row in found:
         assert row["n"] == row["distinct_puzzles"]
         assert not row["shared_with_training"]
+
+
+def test_the_import_in_the_documents_is_that_of_the_result_file() -> None:
+    found = report.kept("importing")
+    assert report.block(importing.PAGE, "importing") == importing.sentence(found)
+    assert found["kept"] == found["rows"]
+    assert found["peak_bytes"] < 2**30
 
 
 def test_the_map_of_the_house_names_every_module() -> None:

@@ -240,14 +240,16 @@ def split(
 
     if rule is not None and (test is not None or validation is not None):
         raise ValueError("--rule fixes the sizes: leave --test and --validation out")
-    report = splits.split(
-        _opened(name, threads),
-        folder,
-        test=splits.parse_size(test or "0"),
-        validation=splits.parse_size(validation or "2%"),
-        rule=None if rule is None else splits.SplitRule.read(rule),
-        threads=threads,
-    )
+    source = _opened(name, threads)
+    with progress_bar(f"splitting {name}", None):
+        report = splits.split(
+            source,
+            folder,
+            test=splits.parse_size(test or "0"),
+            validation=splits.parse_size(validation or "2%"),
+            rule=None if rule is None else splits.SplitRule.read(rule),
+            threads=threads,
+        )
     if as_json:
         print_json({"counts": report.counts, "files": report.files, "rule": report.rule.to_json()})
     else:
