@@ -13,8 +13,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from boards import shifted_grid
+from ronri.sudoku import symmetry
 from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry, standard
 from ronri.sudoku.replay import replay
+from ronri.sudoku.rules import solves
 from ronri.sudoku.trace import Status, Vocabulary, pack, record
 
 # A published puzzle (Arto Inkala, 2010) that takes dozens of guesses.
@@ -550,3 +553,20 @@ def test_traces_of_real_puzzles_end_at_their_answers(
         assert judged.error is None
         assert judged.solved
         assert judged.board.tolist() == board_of(line["answer"]).tolist()
+
+
+@pytest.mark.parametrize("geometry", STANDARD, ids=str)
+def test_the_image_of_a_trace_is_a_trace_of_the_image(geometry: Geometry) -> None:
+    """Under every symmetry, guesses and backtracking included: training relies on it."""
+    shown = np.random.default_rng(7).random((40, geometry.cells)) < 0.35
+    puzzles = np.where(shown, shifted_grid(geometry), 0).astype(np.uint8)
+    traces = record(puzzles, seed=1, length=2_000)
+    assert traces.fits.all()
+    assert traces.guesses.any()
+    views = symmetry.sample(geometry, 40, seed=2)
+    images = symmetry.apply(views, puzzles)
+    for tokens, image in zip(symmetry.apply_to_tokens(views, traces.tokens), images, strict=True):
+        checked = replay(tokens, geometry=geometry)
+        assert checked.valid, checked.error
+        assert checked.solved
+        assert solves(checked.board[None], image[None]).all()
