@@ -274,6 +274,14 @@ def test_rows_left_out_of_a_list_are_told(
     captured = capsys.readouterr()
     assert "rows left out: 1 several solutions; `ronri data import` tells which" in captured.err
     assert re.search(r"refused\s+1 several solutions", captured.out)
+    # A stored set keeps the count, but has been reported on when it was imported.
+    out = tmp_path / "set.ronri"
+    assert main(["data", "import", str(source), str(out)]) == 0
+    capsys.readouterr()
+    assert main(["data", "describe", str(out)]) == 0
+    captured = capsys.readouterr()
+    assert captured.err == ""
+    assert re.search(r"refused\s+1 several solutions", captured.out)
 
 
 def test_splitting(ronri: Ronri, tmp_path: Path) -> None:

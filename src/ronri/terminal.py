@@ -62,9 +62,8 @@ def search_line(step: Step, geometry: Geometry) -> Text:
 
 @dataclass(frozen=True)
 class Frame:
-    """One picture of the solver at work: the board, the search so far, and the step they show."""
+    """One picture of the solver at work: the board, and the search so far."""
 
-    step: Step
     board: Text
     search: list[Text]
 
@@ -84,7 +83,7 @@ def frames(steps: Iterable[Step], clues: np.ndarray) -> Iterator[Frame]:
             guess=marked if step.kind == "guess" else None,
             wrong=marked if step.kind == "refuted" else None,
         )
-        yield Frame(step, board, search)
+        yield Frame(board, search)
         before = step.board
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from boards import OTHERS, any_grids
 from ronri.sudoku.board import parse
 from ronri.sudoku.candidates import candidate_table, candidates, hidden_singles, naked_singles
-from ronri.sudoku.geometry import STANDARD, Geometry
+from ronri.sudoku.geometry import NINE, STANDARD, Geometry
 
 
 def slow_candidates(grid: np.ndarray, geometry: Geometry) -> list[set[int]]:
@@ -45,15 +45,10 @@ def test_candidates_and_singles_equal_slow_references(
 
 
 def test_a_single_hidden_in_its_box_alone() -> None:
-    puzzle = parse("1........" + "." * 9 + "." * 9 + "...1....." + "." * 18 + "." * 27)
-    grid = puzzle.copy()
-    # 1 in row 5 of box 5's band leaves, for box 6, one row; fill two of its cells.
-    grid[[15, 16]] = (7, 8)
+    """Box 3 has room for a 1 in r3c9 only, while row 3 and column 9 have other places for it."""
+    grid = parse("1........" + "......789" + "......56." + "." * 54)
     hidden = hidden_singles(grid[None])[0]
-    assert (hidden[:, 0] >= 0).sum() == 0
-    grid[17] = 9
-    grid[[24, 25]] = (5, 6)
-    hidden = hidden_singles(grid[None])[0]
-    box_3, row_3 = 2 * 9 + 2, 2
-    assert hidden[box_3, 0] == 26
-    assert hidden[row_3, 0] == -1
+    cell = 2 * 9 + 8
+    row, column, box = NINE.units_of[cell]
+    assert [hidden[unit, 0] for unit in (row, column, box)] == [-1, -1, cell]
+    assert naked_singles(grid[None])[0, cell] == 0

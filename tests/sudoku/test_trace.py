@@ -1,9 +1,8 @@
-"""Traces: the recorder against the referee, and the referee against broken traces."""
+"""The recorder, against the referee and by hand."""
 
 import csv
 import gzip
 from collections.abc import Iterator
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
 
@@ -19,67 +18,22 @@ from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, Geometry, standard
 from ronri.sudoku.replay import replay
 from ronri.sudoku.rules import solves
 from ronri.sudoku.trace import Status, Vocabulary, pack, record
-
-# A published puzzle (Arto Inkala, 2010) that takes dozens of guesses.
-INKALA = "..53.....8......2..7..1.5..4....53...1..7...6..32...8..6.5....9..4....3......97.."
-# Nothing is forced; R3C1 is 1 or 3, and 3 fails at once. Checked by hand.
-TINY = ".1.2.....42....4"
-TINY_TRACE = (
-    "[R1C2=1] [R1C4=2] [R3C2=4] [R3C3=2] [R4C4=4] [clues_end] "
-    "[push] [R3C1=3] [R1C3=3] [pop] "
-    "[push] [R3C1=1] [R3C4=3] [R4C3=1] [R2C4=1] "
-    "[push] [R1C1=3] [R4C1=2] [R4C2=3] [R2C2=2] [R2C1=4] [R1C3=4] [R2C3=3] [success]"
+from traces import (
+    IMPOSSIBLE,
+    INKALA,
+    NESTED_TRACE,
+    RECTANGLE,
+    TINY,
+    TINY_SOLUTION,
+    TINY_TRACE,
+    blanked,
+    board_of,
+    geometries,
+    is_solution,
+    seeds,
+    singles,
+    trace_of,
 )
-TINY_SOLUTION = "3142423114232314"
-# Four corners of a rectangle where 1 and 3 may swap: two solutions, nothing forced, and a guess at
-# any corner settles the others.
-RECTANGLE = ".2.4.4.221434321"
-# No clue breaks a rule and no cell or unit has run dry, yet there is no solution.
-IMPOSSIBLE = (
-    ".421....6............261...3....1...",
-    "2..4.....2......3.....1........56...",
-)
-# The first of them, searched to its end: a cell with two candidates inside another one.
-NESTED_TRACE = (
-    "[R1C2=4] [R1C3=2] [R1C4=1] [R2C3=6] [R4C4=2] [R4C5=6] [R4C6=1] [R5C4=3] [R6C3=1] [clues_end] "
-    "[R1C6=6] [R5C5=1] [R6C4=6] "
-    "[push] [R2C4=4] [R3C4=5] [push] [R3C3=3] [pop] [push] [R3C3=4] [pop] [pop] "
-    "[push] [R2C4=5] [R1C5=3] [R1C1=5] [R3C6=3] [R4C3=3] [R4C1=4] [R5C3=4] [R4C2=5] [pop]"
-)
-
-
-def board_of(text: str) -> np.ndarray:
-    return np.array([0 if c == "." else int(c) for c in text], np.uint8)
-
-
-def trace_of(
-    puzzle: np.ndarray, seed: int = 0, length: int = 6000, geometry: Geometry | None = None
-) -> np.ndarray:
-    traces = record(puzzle[None], seed=seed, length=length, geometry=geometry)
-    assert traces.fits.all()
-    return traces.tokens[0, : traces.lengths[0]]
-
-
-def blanked(geometry: Geometry, seed: int, share: float) -> np.ndarray:
-    """A puzzle made of a random symmetric copy of a simple solution, with cells taken away."""
-    size, height, width = geometry.size, geometry.box_height, geometry.box_width
-    chance = np.random.default_rng(seed)
-    rows = np.concatenate([chance.permutation(height) + b for b in range(0, size, height)])
-    columns = np.concatenate([chance.permutation(width) + s for s in range(0, size, width)])
-    row, column = rows[:, None], columns[None, :]
-    solution = chance.permutation(size)[(row * width + row // height + column) % size] + 1
-    kept = chance.random(geometry.cells) >= share
-    return (solution.ravel() * kept).astype(np.uint8)
-
-
-def is_solution(board: np.ndarray, geometry: Geometry) -> bool:
-    full = np.arange(1, geometry.size + 1)
-    return bool((np.sort(board[geometry.units], axis=1) == full).all())
-
-
-geometries = st.sampled_from([*STANDARD, Geometry(3, 2)])
-seeds = st.integers(0, 2**63)
-
 
 # The words
 
@@ -225,19 +179,6 @@ def assert_uniform(counts: np.ndarray) -> None:
     freedom = len(counts) - 1
     expected = counts.sum() / len(counts)
     assert ((counts - expected) ** 2 / expected).sum() < freedom + 4 * (2 * freedom) ** 0.5
-
-
-def singles(puzzle: np.ndarray) -> tuple[set[int], set[int]]:
-    """The naked and the hidden singles of a 9x9 puzzle, by the definition."""
-    candidates = np.zeros((81, 9), bool)
-    for cell in np.flatnonzero(puzzle == 0):
-        held = set(puzzle[NINE.peers[cell]])
-        candidates[cell] = [digit not in held for digit in range(1, 10)]
-    naked = candidates & (candidates.sum(axis=1, keepdims=True) == 1)
-    hidden = np.zeros_like(candidates)
-    for unit in NINE.units:
-        hidden[unit] |= candidates[unit] & (candidates[unit].sum(axis=0) == 1)
-    return set(np.flatnonzero(naked).tolist()), set(np.flatnonzero(hidden).tolist())
 
 
 def test_the_first_forced_placement_is_any_of_them_alike() -> None:
@@ -410,119 +351,6 @@ def test_packed_traces_are_the_rows_without_padding() -> None:
     for i, row in enumerate(traces.tokens):
         alone = packed.tokens[packed.offsets[i] : packed.offsets[i + 1]]
         np.testing.assert_array_equal(alone, row[row != Vocabulary(NINE).pad])
-
-
-# What the referee refuses
-
-
-@dataclass(frozen=True)
-class Fault:
-    """Write `new` for `old` in a trace: the token at `at` breaks a rule, for this `reason`."""
-
-    name: str
-    old: str
-    new: str
-    at: int
-    reason: str
-
-
-FAULTS = [
-    Fault("clue twice", "[R1C2=1]", "[R1C2=1] [R1C2=1]", 1, "holds 1 already"),
-    Fault("clues clash", "[R1C4=2]", "[R1C4=1]", 1, "row, column or box holds 1"),
-    Fault("no clues_end", "[clues_end] ", "", 5, "before [clues_end]"),
-    Fault("two clues_end", "[clues_end]", "[clues_end] [clues_end]", 6, "one [clues_end] already"),
-    Fault("not forced", "[clues_end] [push]", "[clues_end]", 6, "not forced"),
-    Fault("pop first", "[clues_end]", "[clues_end] [pop]", 6, "no push to undo"),
-    Fault("success first", "[clues_end]", "[clues_end] [success]", 6, "not solved"),
-    Fault("push twice", "[push] [R3C1=3]", "[push] [push] [R3C1=3]", 7, "followed by a placement"),
-    Fault("push, pop", "[push] [R3C1=3]", "[push] [pop]", 7, "followed by a placement"),
-    Fault("large cell", "[push] [R3C1=3]", "[push] [R2C1=2]", 7, "fewer candidates"),
-    Fault("no candidate", "[push] [R3C1=3]", "[push] [R3C1=2]", 7, "row, column or box holds 2"),
-    Fault("pop too early", "[R1C3=3] [pop]", "[pop]", 8, "no contradiction"),
-    Fault("pop dropped", "[pop] ", "", 9, "a pop must follow"),
-    Fault("pop too late", "[R1C3=3] [pop]", "[R1C3=3] [R1C1=4] [pop]", 9, "a pop must follow"),
-    Fault("failed success", "[R1C3=3] [pop]", "[R1C3=3] [success]", 9, "not solved"),
-    Fault("no push after pop", "[pop] [push]", "[pop]", 10, "next candidate is pushed"),
-    Fault("pop twice", "[pop] [push]", "[pop] [pop] [push]", 10, "no push to undo"),
-    Fault("same again", "[push] [R3C1=1]", "[push] [R3C1=3]", 11, "3 has failed in this cell"),
-    Fault("elsewhere", "[push] [R3C1=1]", "[push] [R1C1=3]", 11, "at the same cell"),
-    Fault("clue overwritten", "[R3C4=3]", "[R1C2=3]", 12, "holds 1 already"),
-    Fault("needless guess", "[R3C4=3]", "[push] [R3C4=3]", 12, "so there is no need to guess"),
-    Fault("wrong digit", "[R4C3=1]", "[R4C3=3]", 13, "row, column or box holds 3"),
-    Fault("pop without need", "[R1C1=3]", "[R1C1=3] [pop]", 17, "no contradiction"),
-    Fault("success too early", "[R2C3=3] ", "", 22, "not solved"),
-    Fault("no success", "[success]", "[pad]", 23, "padding before the end"),
-    Fault("guess at nothing", "[success]", "[push]", 23, "the board is full"),
-    Fault("more", "[success]", "[success] [pad] [R2C3=3]", 25, "only padding follows"),
-    Fault("success twice", "[success]", "[success] [success]", 24, "only padding follows"),
-]
-NESTED_FAULTS = [
-    Fault("given up", "[R3C3=3] [pop]", "[R3C3=3] [pop] [pop]", 19, "no contradiction"),
-    Fault("not given up", "[pop] [pop]", "[pop]", 22, "a pop must follow"),
-    Fault("third candidate", "[R4C2=5] [pop]", "[R4C2=5] [pop] [push]", 33, "a pop must follow"),
-    Fault("success", "[R4C2=5] [pop]", "[R4C2=5] [pop] [success]", 33, "not solved"),
-    Fault("pop of nothing", "[R4C2=5] [pop]", "[R4C2=5] [pop] [pop]", 33, "no push to undo"),
-    Fault("too short", "[R4C2=5] [pop]", "[R4C2=5] [pad]", 32, "padding before the end"),
-]
-
-
-@pytest.mark.parametrize(
-    ("trace", "geometry", "fault"),
-    [(TINY_TRACE, FOUR, fault) for fault in FAULTS]
-    + [(NESTED_TRACE, SIX, fault) for fault in NESTED_FAULTS],
-    ids=[fault.name for fault in FAULTS + NESTED_FAULTS],
-)
-def test_a_fault_is_found_where_it_is(trace: str, geometry: Geometry, fault: Fault) -> None:
-    words = Vocabulary(geometry)
-    assert replay(words.encode(trace), geometry=geometry).valid
-    assert fault.old in trace
-    tokens = words.encode(trace.replace(fault.old, fault.new, 1))
-    judged = replay(tokens, geometry=geometry)
-    assert not judged.valid
-    assert judged.error is not None
-    assert judged.error_at == fault.at
-    assert judged.error.startswith(f"token {fault.at}, {words.text(tokens[fault.at])}: ")
-    assert fault.reason in judged.error
-
-
-def test_a_guess_is_needless_at_a_single_of_either_kind() -> None:
-    words = Vocabulary(NINE)
-    for only_naked, puzzle in ((True, blanked(NINE, 73, 0.7)), (False, blanked(NINE, 1, 0.7))):
-        naked, hidden = singles(puzzle)
-        assert bool(naked) == only_naked
-        assert bool(hidden) != only_naked
-        clues = words.placement(np.flatnonzero(puzzle), puzzle[puzzle > 0])
-        judged = replay(np.concatenate([clues, [words.clues_end, words.push]]))
-        assert judged.error_at == len(clues) + 1
-        names = [words.text(placement) for placement in naked | hidden]
-        assert any(f"[push]: {name} is forced" in str(judged.error) for name in names)
-
-
-def test_a_trace_of_clues_alone_has_no_clues_end() -> None:
-    judged = replay(Vocabulary(FOUR).encode("[R1C2=1] [R1C4=2]"), geometry=FOUR)
-    assert judged.error == "token 2: the trace has no [clues_end]"
-    assert judged.error_at == 2
-
-
-@pytest.mark.parametrize("number", [-1, 734])
-def test_numbers_that_are_no_tokens_are_refused(number: int) -> None:
-    assert replay(np.array([number])).error == f"token 0, {number}: there is no such token"
-
-
-@given(geometries, seeds, st.data())
-def test_no_token_of_a_smooth_trace_can_be_missing(
-    geometry: Geometry, seed: int, data: st.DataObject
-) -> None:
-    puzzle = blanked(geometry, seed, 0.5)
-    traces = record(puzzle[None], seed=seed, length=400, geometry=geometry)
-    # Inside a failed branch a placement may well be left out; elsewhere none may.
-    if traces.pops[0] == 0:
-        dropped = data.draw(st.integers(0, int(traces.lengths[0]) - 2))
-        judged = replay(np.delete(traces.tokens[0], dropped), geometry=geometry)
-        assert not judged.valid
-        assert not judged.solved
-        assert judged.error_at is not None
-        assert judged.error_at >= dropped
 
 
 # Real puzzles

@@ -259,13 +259,16 @@ def split(
 
 
 def _opened(name: str, threads: int | None) -> "PuzzleSet":
-    """The set of that name; rows of a list that were left out are not passed over in silence."""
+    """The set of that name; rows of a list that were left out are not passed over in silence.
+
+    A stored set has been reported on when it was imported; `describe` shows what it refused.
+    """
     from ronri.data.sources import open_set
 
     with progress_bar(f"opening {name}", None):
         found = open_set(name, threads=threads)
     refused = found.header.provenance.get("refused")
-    if refused is not None:
+    if refused is not None and found.path != Path(name):
         warn(f"{name}: rows left out: {refused}; `ronri data import` tells which")
     return found
 

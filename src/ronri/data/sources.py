@@ -1,4 +1,4 @@
-"""Named data sets: suites, public lists, files. Whatever a user types after `--data`.
+"""Named data sets: suites, public lists, files. Whatever a user types where data is asked for.
 
 A name can be
 - a suite: `everyday`, `mini4`, `mini6` (generated here, the same everywhere), `clue17`, `hard`,
@@ -170,7 +170,7 @@ def write_suite(name: str, path: Path, *, threads: int | None = None) -> None:
 
 
 def is_set(path: Path) -> bool:
-    """Whether a file is, or was meant to be, a stored set."""
+    """Whether a file starts like a stored set."""
     with path.open("rb") as file:
         return file.read(len(MAGIC)) == MAGIC
 

@@ -134,13 +134,11 @@ class SplitRule:
         """Read what `write` wrote."""
         try:
             fields = dict(json.loads(path.read_text()))
-            if fields.pop("format", None) != FORMAT or set(fields) != {
-                "test_below",
-                "validation_from",
-            }:
+            known = {"test_below", "validation_from"}
+            if fields.pop("format", None) != FORMAT or set(fields) != known:
                 raise ValueError("its fields are not those of a split rule")
             return cls(**{name: int(edge, 16) for name, edge in fields.items()})
-        except (TypeError, ValueError, KeyError) as error:
+        except (TypeError, ValueError) as error:
             raise ValueError(f"{path} is no split rule of this Ronri: {error}") from error
 
 
