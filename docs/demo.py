@@ -1,85 +1,123 @@
-"""Draw `docs/demo.svg`, the moving picture of the README: the exact solver at work.
+"""Draw `docs/demo.svg`, the moving picture of the README: a network thinks about a hard Sudoku.
 
-python docs/demo.py
+python docs/demo.py [NAME]      released weights (trm), or the folder of a model or a run
 """
 
+import sys
+from collections.abc import Iterable
 from html import escape
 from pathlib import Path
 
-import numpy as np
-from rich.text import Text
+import torch
 
+from ronri.loading import load
 from ronri.sudoku.board import parse
-from ronri.sudoku.exact import steps
-from ronri.terminal import LINES_OF_SEARCH, Frame, frames
+from ronri.sudoku.geometry import geometry_of
+from ronri.terminal import pencil
+from ronri.terminal.thoughts import Moment, Observer
+from ronri.thinking import think
 
 # Arto Inkala, 2012.
 PUZZLE = "8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4.."
-SECONDS, PAUSE = 0.4, 4.0
-WIDTH, LINE, LEFT, TOP = 9.03, 18, 20, 32
-COLOURS = {
-    "dim": "#5b6472",
-    "bold": "#ffffff",
-    "cyan": "#56c2d6",
-    "bold green": "#7ee787",
-    "yellow": "#e3b341",
-    "bold yellow": "#ffd33d",
-    "red": "#f47067",
-    "bold red": "#ff4d4d",
-}
+# Seconds that a step, and the last one, is shown.
+SECONDS, PAUSE = 0.8, 4.0
+# Sizes of a tile, of the gap between boxes, and of what is written beside the board.
+TILE, GAP, BESIDE = 42, 8, 230
 
 
-def spans(line: Text) -> str:
-    """A line of styled text, one piece for each run of one colour."""
-    pieces: list[tuple[str, str]] = []
-    for index, character in enumerate(line.plain):
-        styles = [str(span.style) for span in line.spans if span.start <= index < span.end]
-        style = styles[-1] if styles else str(line.style)
-        if pieces and pieces[-1][0] == style:
-            pieces[-1] = (style, pieces[-1][1] + character)
-        else:
-            pieces.append((style, character))
-    return "".join(
-        f'<tspan fill="{COLOURS[style]}">{escape(text)}</tspan>' for style, text in pieces
-    )
-
-
-def picture(frame: Frame) -> str:
-    rows = [(float(LEFT), row, line) for row, line in enumerate(frame.board.split("\n"))]
-    search = frame.search[-LINES_OF_SEARCH:]
-    rows += [(LEFT + 29 * WIDTH, row, line) for row, line in enumerate(search)]
-    return "".join(
-        f'<text x="{x:.0f}" y="{TOP + row * LINE}">{spans(line)}</text>' for x, row, line in rows
-    )
-
-
-def svg(puzzle: np.ndarray) -> str:
-    pictures = [picture(frame) for frame in frames(steps(puzzle), puzzle)]
-    total = SECONDS * len(pictures) + PAUSE
-    body = []
-    for number, text in enumerate(pictures):
-        start, end = number * SECONDS / total, (number + 1) * SECONDS / total
-        if number == len(pictures) - 1:
-            show, hidden = f'values="none;inline" keyTimes="0;{start:.4f}"', ""
-        elif number == 0:
-            show, hidden = f'values="inline;none" keyTimes="0;{end:.4f}"', ' display="none"'
-        else:
-            show = f'values="none;inline;none" keyTimes="0;{start:.4f};{end:.4f}"'
-            hidden = ' display="none"'
-        # Where nothing moves, the last picture is the one that is seen.
-        body.append(
-            f'<g{hidden}>{text}<animate attributeName="display" {show} dur="{total:.1f}s" '
-            'calcMode="discrete" repeatCount="indefinite"/></g>\n'
-        )
-    width, height = LEFT * 2 + 62 * WIDTH, TOP * 2 + 12 * LINE - 12
+def svg(moments: Iterable[Moment], name: str) -> str:
+    """The moving picture of all these moments."""
+    pictures = [_board(moment) + _beside(moment, name) for moment in moments]
+    total = SECONDS * (len(pictures) - 1) + PAUSE
+    frames = [_frame(text, number, len(pictures), total) for number, text in enumerate(pictures)]
+    empty = [_paper(cell, pencil.TILES[(cell // 9 + cell % 9) % 2]) for cell in range(81)]
+    height = 9 * TILE + 4 * GAP
+    width = height + BESIDE
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:.0f} {height}" '
-        f'width="{width:.0f}" height="{height}" font-size="15" xml:space="preserve" '
-        'font-family="ui-monospace, SFMono-Regular, Menlo, Consolas, monospace">\n'
-        "<title>The exact solver on a hard Sudoku, guess by guess</title>\n"
-        f'<rect width="100%" height="100%" rx="8" fill="#14181f"/>\n{"".join(body)}</svg>\n'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" '
+        f'width="{width}" height="{height}" font-family="ui-monospace, SFMono-Regular, Menlo, '
+        'Consolas, monospace">\n'
+        f"<title>{escape(name)} thinks about a hard Sudoku, step by step</title>\n"
+        "<style>.l{font-size:26px;text-anchor:middle}.s{font-size:12px;text-anchor:middle}"
+        f".f{{font-size:13px;fill:{pencil.INK}}}</style>\n"
+        f'<rect width="100%" height="100%" rx="8" fill="{pencil.GROUND}"/>\n'
+        f"{''.join(empty)}\n{''.join(frames)}</svg>\n"
     )
+
+
+def _frame(text: str, number: int, count: int, total: float) -> str:
+    """One picture, shown in its turn. Where nothing moves, the last one is seen."""
+    start, end = number * SECONDS / total, (number + 1) * SECONDS / total
+    if number == count - 1:
+        turn, hidden = f'values="none;inline" keyTimes="0;{start:.4f}"', ""
+    elif number == 0:
+        turn, hidden = f'values="inline;none" keyTimes="0;{end:.4f}"', ' display="none"'
+    else:
+        turn = f'values="none;inline;none" keyTimes="0;{start:.4f};{end:.4f}"'
+        hidden = ' display="none"'
+    return (
+        f'<g{hidden}>{text}<animate attributeName="display" {turn} dur="{total:.1f}s" '
+        'calcMode="discrete" repeatCount="indefinite"/></g>\n'
+    )
+
+
+def _board(moment: Moment) -> str:
+    drawn = []
+    for cell in range(81):
+        left, top = _corner(cell)
+        tile = pencil.tile(moment, cell)
+        if tile.paper not in pencil.TILES:
+            drawn.append(_paper(cell, tile.paper))
+        for digit, colour in tile.digits.items():
+            if tile.decided:
+                x, y, kind = left + TILE // 2, top + TILE // 2 + 9, "l"
+            else:
+                down, across = divmod(digit - 1, 3)
+                x, y, kind = left + 8 + 13 * across, top + 12 + 13 * down, "s"
+            drawn.append(f'<text class="{kind}" x="{x}" y="{y}" fill="{colour}">{digit}</text>')
+    return "".join(drawn)
+
+
+def _corner(cell: int) -> tuple[int, int]:
+    row, column = divmod(cell, 9)
+    return GAP + column * TILE + column // 3 * GAP, GAP + row * TILE + row // 3 * GAP
+
+
+def _paper(cell: int, colour: str) -> str:
+    left, top = _corner(cell)
+    return f'<rect x="{left}" y="{top}" width="{TILE}" height="{TILE}" fill="{colour}"/>'
+
+
+def _beside(moment: Moment, name: str) -> str:
+    geometry = geometry_of(moment.board)
+    facts = [
+        (name, ""),
+        ("step", f"{moment.step}"),
+        ("belief", f"{100 * moment.belief:.1f} %"),
+        ("confidence", f"{100 * moment.confidence:.1f} %"),
+        ("changed", f"{int(moment.changed.sum())}"),
+        ("units", f"{moment.satisfied} of {geometry.num_units} hold"),
+    ]
+    if moment.halted:
+        facts.append(("halts", "sure"))
+    if moment.verified:
+        facts.append(("check", "✓ passed"))
+    left = 9 * TILE + 4 * GAP + 12
+    return "".join(
+        f'<text class="f" x="{left}" y="{40 + 24 * line}">{escape(what)}</text>'
+        f'<text class="f" x="{left + 95}" y="{40 + 24 * line}">{escape(value)}</text>'
+        for line, (what, value) in enumerate(facts)
+    )
+
+
+def main(name: str) -> None:
+    clues = parse(PUZZLE)
+    loaded = load(name, device="cpu")
+    loaded.check_fits(geometry_of(clues))
+    frames = think(loaded.reasoner, torch.from_numpy(clues[None]), loaded.budget())
+    picture = svg(map(Observer(clues), frames), loaded.kind)
+    Path(__file__).with_name("demo.svg").write_text(picture)
 
 
 if __name__ == "__main__":
-    Path(__file__).with_name("demo.svg").write_text(svg(parse(PUZZLE)))
+    main(sys.argv[1] if len(sys.argv) > 1 else "trm")

@@ -6,10 +6,17 @@ wrong dtype or a shape that does not fit fails the test that caused it.
 
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+# Networks in tests are tiny: a second thread would mostly wait for the first.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+if TYPE_CHECKING:
+    from command_line import Ronri
 
 SOURCE = Path(__file__).parents[1] / "src"
 
@@ -40,3 +47,14 @@ def real_data() -> Path:
     if not REAL_DATA.is_dir():
         pytest.skip(f"no real puzzle lists in {REAL_DATA}")
     return REAL_DATA
+
+
+@pytest.fixture
+def ronri(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> "Ronri":
+    """The command line, with a cache of its own."""
+    from command_line import Ronri
+
+    monkeypatch.setenv("RONRI_CACHE", str(tmp_path / "cache"))
+    return Ronri(capsys)

@@ -43,7 +43,8 @@ def test_the_map_of_the_house_names_every_module() -> None:
         if path.parent.name != "kernels" and not path.name.startswith("__"):
             assert path.name in text, f"{path.relative_to(ROOT)} is not on the map"
     for name in re.findall(r"\b\w+\.py\b", text):
-        assert list(source.rglob(name)), f"{name} is on the map, but not in the house"
+        there = list(source.rglob(name)) or list((ROOT / "benchmarks").glob(name))
+        assert there, f"{name} is on the map, but not in the house"
 
 
 def test_links_between_documents_lead_somewhere() -> None:

@@ -13,12 +13,24 @@ SOURCE = Path(__file__).parents[1] / "src"
 FLOORS = (
     "ronri.sudoku",
     "ronri.data",
+    "ronri.recipe",
+    "ronri.nn",
+    "ronri.reasoner",
+    "ronri.thinking",
+    "ronri.registry",
+    "ronri.reasoners",
+    "ronri.loading",
+    "ronri.evaluation",
+    "ronri.training",
     "ronri.terminal",
     "ronri.commands",
     "ronri.cli",
     "ronri.__main__",
 )
 MODULES = sorted((SOURCE / "ronri").rglob("*.py"))
+FOLDERS = sorted(path.parent.name for path in (SOURCE / "ronri/reasoners").glob("*/__init__.py"))
+# Where reasoners are met through the contract alone, whatever they are called.
+BLIND = ("data", "nn", "reasoner", "thinking", "registry", "loading", "evaluation", "training")
 
 
 def name_of(path: Path) -> str:
@@ -29,14 +41,34 @@ def name_of(path: Path) -> str:
 def imports_of(path: Path) -> set[str]:
     found: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Import):
-            found.update(alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path} has a relative import"
-            module = node.module or ""
-            found.add(module)
-            found.update(f"{module}.{alias.name}" for alias in node.names)
+        found |= named_by(node)
     return found
+
+
+def imports_on_import(path: Path) -> set[str]:
+    """What a module imports when it is imported: nothing in functions or for type checkers."""
+    found: set[str] = set()
+    open_nodes: list[ast.AST] = [ast.parse(path.read_text())]
+    while open_nodes:
+        node = open_nodes.pop()
+        found |= named_by(node)
+        if isinstance(node, ast.FunctionDef):
+            continue
+        if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING":
+            continue
+        open_nodes += ast.iter_child_nodes(node)
+    return found
+
+
+def named_by(node: ast.AST) -> set[str]:
+    """The modules, and the names in them, that an import statement names."""
+    if isinstance(node, ast.Import):
+        return {alias.name for alias in node.names}
+    if isinstance(node, ast.ImportFrom):
+        assert node.level == 0, f"relative import: {ast.unparse(node)}"
+        module = node.module or ""
+        return {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return set()
 
 
 def floor_of(module: str) -> int | None:
@@ -51,9 +83,12 @@ def test_imports_point_down(path: Path) -> None:
     name, imported = name_of(path), imports_of(path)
     own = floor_of(name)
     if name == "ronri":
-        assert not any(module.startswith("ronri") for module in imported)
+        assert not any(module.startswith("ronri") for module in imports_on_import(path))
         return
     assert own is not None, f"{name} stands on no floor: add it to FLOORS"
+    if name == "ronri.registry":
+        # It looks into the folder of reasoners without knowing what is in there.
+        imported.remove("ronri.reasoners")
     for module in imported:
         other = floor_of(module)
         assert other is None or other <= own, f"{name} imports {module} from above"
@@ -64,6 +99,30 @@ def test_imports_point_down(path: Path) -> None:
         inner = {module for module in imported if module.startswith("ronri.sudoku.kernels.")}
         inner = {module for module in inner if not module.startswith("ronri.sudoku.kernels.chance")}
         assert not inner, f"{name} reaches past the public functions: {inner}"
+
+
+@pytest.mark.parametrize("path", MODULES, ids=name_of)
+def test_nobody_imports_a_reasoner_but_itself(path: Path) -> None:
+    own = name_of(path).removeprefix("ronri.reasoners.").split(".")[0]
+    for module in imports_of(path):
+        if module.startswith("ronri.reasoners."):
+            assert module.split(".")[2] == own, f"{name_of(path)} imports {module}"
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        path
+        for path in MODULES
+        if floor_of(name_of(path)) in [floor_of(f"ronri.{b}") for b in BLIND]
+    ],
+    ids=name_of,
+)
+def test_nobody_names_a_reasoner(path: Path) -> None:
+    """No `if name == ...`: a new reasoner is a new folder and nothing else."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        named = isinstance(node, ast.Constant) and node.value in FOLDERS
+        assert not named, f"{name_of(path)}, line {getattr(node, 'lineno', 0)}: {ast.unparse(node)}"
 
 
 def modules_after(code: str) -> set[str]:
@@ -94,3 +153,23 @@ import ronri.sudoku.generate as g, ronri.sudoku.kernels.digging as d
 assert not d.dig_batch.signatures
 """
     assert "torch" not in modules_after(code)
+
+
+def test_reasoners_are_known_without_torch() -> None:
+    """Configs and recipes are data: help and tables do not wait for what computes."""
+    code = """
+from ronri import registry
+assert len([make() for make in registry.recipes().values()]) > 1
+assert all(entry.config() for entry in registry.reasoners().values())
+"""
+    loaded = modules_after(code)
+    assert "ronri.reasoners" in loaded
+    assert "torch" not in loaded
+    assert {name for name in loaded if name.startswith("ronri.reasoners.")} >= {
+        f"ronri.reasoners.{folder}" for folder in FOLDERS
+    }
+
+
+def test_the_package_itself_loads_nothing() -> None:
+    loaded = modules_after("import ronri")
+    assert {name for name in loaded if name.startswith("ronri")} == {"ronri"}

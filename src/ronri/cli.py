@@ -7,33 +7,51 @@ import io
 import os
 import signal
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any, Union
 
-import tyro
 from tyro.conf import FlagCreatePairsOff, subcommand
 
 from ronri import __version__
 from ronri.commands import data
+from ronri.commands.arguments import bound, meant, parse
+from ronri.commands.compare import compare
+from ronri.commands.eval import evaluate
+from ronri.commands.info import info
 from ronri.commands.output import warn
 from ronri.commands.solve import solve
+from ronri.commands.train import train
 
 # A group of commands is a dictionary of its own; its line of help stands below.
 COMMANDS: dict[str, Any] = {
     "solve": solve,
+    "train": train,
+    "eval": evaluate,
+    "compare": compare,
     "data": {
         "generate": data.generate,
         "import": data.import_,
         "describe": data.describe,
         "split": data.split,
     },
+    "info": info,
 }
-GROUPS = {"data": "Generate, import, describe and split sets of puzzles."}
+GROUPS = {
+    "": "A laboratory for neural reasoning on Sudoku.",
+    "data": "Generate, import, describe and split sets of puzzles.",
+}
+# They read what follows themselves: which options there are, their first argument says.
+READ_THEMSELVES = (train,)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Run the command that the arguments name; returns the exit status."""
     # Ended from outside: clean up as after Ctrl-C, so that no half-written file stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
+    # Threads of torch that wait should sleep. Spinning, as is their habit, they slow small networks
+    # down a hundredfold on a machine that has other work too.
+    os.environ.setdefault("OMP_WAIT_POLICY", "passive")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal can draw boxes; a question mark is better than no answer.
@@ -43,13 +61,7 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"ronri {__version__}")
         return 0
     try:
-        status = tyro.cli(
-            _union(COMMANDS),
-            prog="ronri",
-            description="A laboratory for neural reasoning on Sudoku.",
-            args=arguments,
-            config=(FlagCreatePairsOff,),
-        )
+        status = _command(arguments)()
         sys.stdout.flush()
         return status
     except BrokenPipeError:
@@ -66,6 +78,25 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyboardInterrupt:
         warn("interrupted")
         return 130
+
+
+def _command(arguments: list[str]) -> Callable[[], int]:
+    """The command that the arguments name, with what they say, ready to run."""
+    command: Any = COMMANDS
+    path, rest = "", list(arguments)
+    while isinstance(command, dict):
+        if rest and rest[0] in ("-h", "--help"):
+            parse(_union(command), rest, command=path, description=GROUPS[path])
+        word = rest.pop(0) if rest else None
+        if word not in command:
+            wrong = "name a command" if word is None else f"there is no command {word!r}"
+            guess = meant(word or "", list(command))
+            page = f"`{' '.join(['ronri', *path.split(), '--help'])}` tells more"
+            raise ValueError(f"{wrong}{guess}; there are {', '.join(command)}; {page}")
+        command, path = command[word], f"{path} {word}".strip()
+    if command in READ_THEMSELVES:
+        return partial(command, rest)
+    return parse(bound(command), rest, command=path, markers=(FlagCreatePairsOff,))
 
 
 def _union(commands: dict[str, Any]) -> Any:

@@ -1,12 +1,25 @@
 """`ronri solve`"""
 
 import sys
+import time
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Literal, final
 
 from tyro.conf import Positional, arg
 
+from ronri.commands.eval import Device, Seed
 from ronri.commands.output import AsJson, print_json, terminal
+
+if TYPE_CHECKING:
+    import numpy as np
+    from rich.console import Console
+
+    from ronri.loading import Loaded
+    from ronri.reasoner import Budget
+
+# Who solves a puzzle when nobody is named: the network if its weights are here, else the solver.
+NETWORK, SOLVER = "trm", "exact"
 
 
 def solve(
@@ -16,51 +29,230 @@ def solve(
     ],
     /,
     *,
-    watch: Annotated[bool, arg(help="Show how the solver gets there.")] = False,
+    reasoner: Annotated[
+        str | None,
+        arg(
+            metavar="NAME",
+            help="Released weights, exact, or the folder of a model or a run.",
+            help_behavior_hint="(default: trm for 9x9 boards, exact for others)",
+        ),
+    ] = None,
+    steps: Annotated[
+        int | None,
+        arg(
+            metavar="N",
+            help="Steps of thinking.",
+            help_behavior_hint="(default: as many as in training)",
+        ),
+    ] = None,
+    samples: Annotated[
+        int, arg(metavar="K", help="Trains of thought, the first without noise.")
+    ] = 1,
+    views: Annotated[
+        int, arg(metavar="V", help="Symmetric positions of the puzzle, the first as it is.")
+    ] = 1,
+    halt: Annotated[
+        Literal["fixed", "own", "verified"] | None,
+        arg(
+            help="When to stop: after all steps, when the network itself says so, or when a board "
+            "passes the check.",
+            help_behavior_hint="(default: own, or verified with several samples or views)",
+        ),
+    ] = None,
+    seed: Seed = 0,
+    device: Device = None,
+    watch: Annotated[bool, arg(help="Show how it gets there.")] = False,
     as_json: AsJson = False,
 ) -> int:
     """Solve one puzzle: 16, 36 or 81 characters, or a grid as people draw it."""
-    import time
-
-    from ronri.sudoku import exact
-    from ronri.sudoku.board import parse, to_line
-    from ronri.sudoku.rules import solves
-    from ronri.terminal import draw
-    from ronri.terminal import watch as show
+    from ronri.sudoku.board import parse
+    from ronri.sudoku.geometry import geometry_of
 
     if watch and as_json:
         raise ValueError("--watch is for people and --json for programs: choose one")
     clues = parse(_text(puzzle))
+    name = reasoner or _usual(clues)
     console = terminal()
-    if watch:
-        show(exact.steps(clues), clues, console)
+    if name == SOLVER:
+        if steps or halt or (samples, views) != (1, 1):
+            raise ValueError(
+                "exact searches until it is done: --steps, --samples, --views and --halt are for "
+                "networks, see --reasoner"
+            )
+        found = _search(clues, console if watch else None)
+    else:
+        from ronri.loading import load
+
+        loaded = load(name, device=device, geometry=geometry_of(clues))
+        loaded.check_fits(geometry_of(clues))
+        budget = loaded.budget(steps=steps, samples=samples, views=views, halt=halt)
+        found = _think(loaded, clues, budget, seed, console if watch else None)
+    if as_json:
+        print_json(found.to_json())
+    else:
+        _show(found, console)
+    return 0 if found.verified else 1
+
+
+@final
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of a puzzle."""
+
+    reasoner: str
+    clues: "np.ndarray"
+    # The solution if it is verified, else the best there was; None if nothing can be said.
+    board: "np.ndarray | None"
+    verified: bool
+    # How many the exact solver counts, up to two.
+    num_solutions: int
+    steps: int = 1
+    row_steps: int = 1
+    confidence: float
+    seconds: float
+    sha256: str | None = None
+    # What only the exact solver has.
+    guesses: int | None = None
+    # What it took, in words.
+    effort: str
+
+    def to_json(self) -> dict[str, Any]:
+        from ronri.sudoku.board import to_line
+
+        best = None if self.board is None else to_line(self.board)
+        return {
+            "reasoner": self.reasoner,
+            "puzzle": to_line(self.clues),
+            "board": best if self.verified else None,
+            "best_board": best,
+            "verified": self.verified,
+            "solutions": ("none", "one", "several")[self.num_solutions],
+            "steps": self.steps,
+            "row_steps": self.row_steps,
+            "confidence": self.confidence,
+            "ms": 1000 * self.seconds,
+            "weights_sha256": self.sha256,
+            **({} if self.guesses is None else {"guesses": self.guesses}),
+        }
+
+
+def _usual(clues: "np.ndarray") -> str:
+    from ronri.sudoku.geometry import NINE
+
+    if len(clues) == NINE.cells:
+        from ronri.loading import released
+
+        if NETWORK in released():
+            return NETWORK
+    return SOLVER
+
+
+def _search(clues: "np.ndarray", console: "Console | None") -> Found:
+    """Let the exact solver search; on a console, everyone can watch."""
+    from ronri.sudoku import exact
+    from ronri.sudoku.rules import solves
+
+    if console is not None:
+        from ronri.terminal.search import watch
+
+        watch(exact.steps(clues), clues, console)
     exact.solve(clues[None])  # compiled, or read from the cache, before the clock runs
     started = time.perf_counter()
     found = exact.solve(clues[None])
     seconds = time.perf_counter() - started
-    board, count, guesses = found.solutions[0], int(found.counts[0]), int(found.guesses[0])
-    verified = bool(solves(board[None], clues[None])[0])
-    if as_json:
-        print_json(
-            {
-                "reasoner": "exact",
-                "puzzle": to_line(clues),
-                "board": to_line(board) if verified else None,
-                "verified": verified,
-                "solutions": ("none", "one", "several")[count],
-                "guesses": guesses,
-                "ms": 1000 * seconds,
-            }
-        )
-        return 0 if verified else 1
-    if not verified:
-        console.print("no solution exists")
-        return 1
-    console.print(draw(board, clues))
-    unique = "the only solution" if count == 1 else "one of several solutions"
+    verified = bool(solves(found.solutions, clues[None])[0])
+    guesses = int(found.guesses[0])
     many = "1 guess" if guesses == 1 else f"{guesses} guesses"
-    console.print(f"[green]✓[/] verified, {unique}; {many}, {1000 * seconds:.2f} ms")
-    return 0
+    return Found(
+        reasoner=SOLVER,
+        clues=clues,
+        board=found.solutions[0] if verified else None,
+        verified=verified,
+        num_solutions=int(found.counts[0]),
+        confidence=float(verified),
+        seconds=seconds,
+        guesses=guesses,
+        effort=f"{many}, {1000 * seconds:.2f} ms",
+    )
+
+
+def _think(
+    loaded: "Loaded", clues: "np.ndarray", budget: "Budget", seed: int, console: "Console | None"
+) -> Found:
+    """Let a network think; on a console, everyone can watch."""
+    from contextlib import nullcontext
+
+    import torch
+
+    from ronri.sudoku import exact
+    from ronri.thinking import answer
+
+    watching: Any = nullcontext()
+    if console is not None:
+        from ronri.terminal.watching import Watch
+
+        watching = Watch(console, clues, budget, loaded.name)
+    started = time.perf_counter()
+    with watching as watch:
+        found = answer(
+            loaded.reasoner, torch.from_numpy(clues[None]), budget, seed=seed, watch=watch
+        )
+    board, verified = found.board[0].cpu().numpy(), bool(found.verified[0])
+    seconds = time.perf_counter() - started
+    steps, row_steps = int(found.steps[0]), int(found.row_steps[0])
+    effort = f"{loaded.name} thought for {steps} step{'s' * (steps != 1)}"
+    if row_steps != steps:
+        effort += f", {row_steps} row-steps in all"
+    if console is None:
+        effort += f", {1000 * seconds:.0f} ms"
+    return Found(
+        reasoner=loaded.name,
+        clues=clues,
+        board=board,
+        verified=verified,
+        # Asked only now, and only how many there are: what is shown is the network's own.
+        num_solutions=int(exact.solve(clues[None]).counts[0]),
+        steps=steps,
+        row_steps=row_steps,
+        confidence=float(found.confidence[0]),
+        seconds=seconds,
+        sha256=loaded.sha256,
+        effort=effort,
+    )
+
+
+def _show(found: Found, console: "Console") -> None:
+    from ronri.terminal import draw, wrong_cells
+
+    if found.board is not None:
+        wrong = () if found.verified else wrong_cells(found.board, found.clues)
+        console.print(draw(found.board, found.clues, wrong=wrong))
+    if found.verified:
+        unique = "the only solution" if found.num_solutions == 1 else "one of several solutions"
+        console.print(f"[green]✓[/] verified, {unique}; {found.effort}")
+    elif found.board is None:
+        console.print("no solution exists")
+    else:
+        console.print(f"[red]✗[/] not solved: {_faults(found.board, found.clues)}; {found.effort}")
+        if found.num_solutions == 0:
+            console.print("no solution exists")
+        else:
+            many = "one solution exists" if found.num_solutions == 1 else "several solutions exist"
+            console.print(f"{many}: more --steps, --samples or --views may find it")
+
+
+def _faults(board: "np.ndarray", clues: "np.ndarray") -> str:
+    """'the best board breaks 5 rules and changes 1 clue'."""
+    from ronri.sudoku.rules import units_satisfied
+
+    broken = int((~units_satisfied(board[None])).sum())
+    changed = int(((clues > 0) & (board != clues)).sum())
+    faults = [
+        f"{verb} {count} {what}{'s' * (count != 1)}"
+        for verb, count, what in (("breaks", broken, "rule"), ("changes", changed, "clue"))
+        if count
+    ]
+    return f"the best board {' and '.join(faults)}"
 
 
 def _text(puzzle: str) -> str:

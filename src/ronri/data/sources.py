@@ -2,7 +2,9 @@
 
 A name can be
 - a suite: `everyday`, `mini4`, `mini6` (generated here, the same everywhere), `clue17`, `hard`,
-  `minimal`, `kaggle3m` (real lists), or the training part of a real list: `hard-train`, ...;
+  `minimal`, `kaggle3m` (real lists);
+- something to learn from that shares nothing with its suite: `everyday-train`, `mini4-train`,
+  `mini6-train` (generated here), `hard-train`, `clue17-train`, `minimal-train` (real lists);
 - a public data set: `kaggle-1m`, `kaggle-3m`, `kaggle-9m`, `sudoku-extreme`,
   `sudoku-extreme-test`, or any other as `kaggle:OWNER/NAME/FILE` or `hf:OWNER/NAME/FILE`;
 - a file: a stored set, a CSV or a plain list.
@@ -21,6 +23,7 @@ from typing import Any
 
 from ronri.data.generating import Order, fulfil
 from ronri.data.importing import import_file
+from ronri.data.splits import set_keys
 from ronri.data.store import MAGIC, PuzzleSet, StoreError, StoreWriter
 from ronri.sudoku.geometry import FOUR, SIX
 
@@ -48,7 +51,20 @@ GENERATED = {
     ),
 }
 
-# Real lists: file names inside the folder of real lists.
+# Sets to learn from, made here too: each shares nothing with the suite it is named after.
+TRAINING = {
+    "everyday-train": Order(
+        count=200_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0002, copies=1
+    ),
+    "mini4-train": Order(
+        count=1_500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0002
+    ),
+    "mini6-train": Order(
+        count=20_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0002
+    ),
+}
+
+# Real lists: file names inside the folder of real lists. A stored set NAME.ronri there goes first.
 LISTS = {
     "clue17": "clue17-test.csv.gz",
     "hard": "hard-test.csv.gz",
@@ -103,6 +119,8 @@ def open_set(
     cache = cache_folder() if cache is None else cache
     if name in GENERATED:
         return _open_suite(name, cache, threads)
+    if name in TRAINING:
+        return _open_training(name, cache, threads)
     path = locate(name, lists=lists)
     if path.suffix == ".ronri" or is_set(path):
         return PuzzleSet(path)
@@ -133,10 +151,27 @@ def _open_suite(name: str, cache: Path, threads: int | None) -> PuzzleSet:
     return found
 
 
+def _open_training(name: str, cache: Path, threads: int | None) -> PuzzleSet:
+    order = TRAINING[name]
+    suite = _open_suite(name.removesuffix("-train"), cache, threads)
+    # A changed order, or a changed suite to keep away from, makes another file.
+    key = hashlib.sha256(f"{order} {suite.header.payload_sha256}".encode()).hexdigest()[:12]
+
+    def make(path: Path) -> None:
+        provenance = {"apart from": name.removesuffix("-train"), **order.provenance}
+        with StoreWriter(path, order.geometry, provenance=provenance) as writer:
+            exclude = set_keys(suite, threads=threads).split
+            fulfil(order, writer, name=name, exclude=exclude, threads=threads)
+
+    return _cached(cache / f"{name}-{key}.ronri", make)
+
+
 def locate(name: str, *, lists: Path | None = None) -> Path:
     """The file behind a name, downloaded if it must be."""
     if name in LISTS:
         folder = lists_folder() if lists is None else lists
+        if folder is not None and (folder / f"{name}.ronri").is_file():
+            return folder / f"{name}.ronri"
         if folder is None or not (folder / LISTS[name]).is_file():
             looked = f"it is not in {folder}" if folder else "no folder of lists is known"
             raise ValueError(
@@ -144,8 +179,9 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
                 "set RONRI_DATA to the folder that has it, or name a file instead"
             )
         return folder / LISTS[name]
-    if name in GENERATED:
-        raise ValueError(f"{name} is no list but a suite: name it where a set is asked for")
+    if name in GENERATED or name in TRAINING:
+        what = "a suite" if name in GENERATED else "generated"
+        raise ValueError(f"{name} is no list but {what}: name it where a set is asked for")
     address = PUBLIC.get(name, name)
     kind, colon, rest = address.partition(":")
     if colon and kind in ("kaggle", "hf"):
@@ -156,7 +192,7 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
     if Path(name).is_dir():
         raise ValueError(f"{name} is a folder; name a file in it")
     if not Path(name).is_file():
-        names = ", ".join([*GENERATED, *LISTS, *PUBLIC])
+        names = ", ".join([*GENERATED, *TRAINING, *LISTS, *PUBLIC])
         raise ValueError(f"there is no file {name!r}, and no data set of that name ({names})")
     return Path(name)
 

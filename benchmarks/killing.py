@@ -1,0 +1,110 @@
+"""Kill a training run again and again: `python benchmarks/killing.py [--write]`.
+
+A run in a process of its own gets SIGKILL at random moments and is resumed each time. In the end
+its weights must be those of a run that nobody disturbed, bit by bit.
+"""
+
+import argparse
+import json
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import report
+from ronri import registry
+from ronri.data.sources import open_set
+from ronri.recipe import Recipe, changed, from_plain, to_plain
+from ronri.training.checkpoints import Checkpoints
+from ronri.training.loop import train
+
+# Settings that make trm-mini4 a run of some seconds, with work of every kind in it.
+SHORT = {
+    "steps": 240,
+    "batch": 32,
+    "base_batch": 32,
+    "validate_every": 60,
+    "checkpoint_every": 12,
+    "data": {"validation_puzzles": 32},
+}
+
+
+def kill_and_resume(recipe: Recipe[Any], folder: Path, *, kills: int, seed: int) -> dict[str, Any]:
+    """Compare a run that is killed so many times with one that is not."""
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / "recipe.json"
+    file.write_text(json.dumps(to_plain(recipe)))
+    begun = time.perf_counter()
+    _start(file, folder / "whole").wait()
+    seconds = time.perf_counter() - begun
+    chance = random.Random(seed)
+    steps: list[int] = []
+    while len(steps) < kills:
+        process = _start(file, folder / "cut")
+        try:
+            # The start of a process is part of the run: a kill may come before the first step.
+            process.wait(timeout=chance.uniform(0.3, 1.0) * seconds)
+        except subprocess.TimeoutExpired:
+            process.send_signal(signal.SIGKILL)
+            process.wait()
+            steps.append(_step(folder / "cut"))
+            continue
+        # It came to its end before the kill: begin again, the kills so far still count.
+        shutil.rmtree(folder / "cut")
+    _start(file, folder / "cut").wait()
+    whole, cut = (_tensors(folder / name) for name in ("whole", "cut"))
+    identical = whole.keys() == cut.keys() and all(torch.equal(whole[n], cut[n]) for n in whole)
+    return {"kills": kills, "checkpoints_at_kills": steps, "identical": identical}
+
+
+def _start(recipe: Path, folder: Path) -> "subprocess.Popen[bytes]":
+    command = [sys.executable, __file__, "--worker", str(recipe), str(folder)]
+    return subprocess.Popen(command, stderr=subprocess.DEVNULL)
+
+
+def _nothing(line: str) -> None:
+    del line
+
+
+def _step(folder: Path) -> int:
+    """The step of the last checkpoint, 0 if there is none yet."""
+    found = Checkpoints(folder).latest(_nothing)
+    return 0 if found is None else found.step
+
+
+def _tensors(folder: Path) -> dict[str, torch.Tensor]:
+    found = Checkpoints(folder).latest(_nothing)
+    assert found is not None
+    return found.tensors
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--kills", type=int, default=20)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--write", action="store_true", help="keep the result")
+    parser.add_argument("--worker", nargs=2, metavar=("RECIPE", "RUN"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.worker:
+        plain = json.loads(Path(options.worker[0]).read_text())
+        recipe: Recipe[Any] = from_plain(registry.find(plain["reasoner"]).config, plain)
+        train(recipe, Path(options.worker[1]), resume=True, device="cpu")
+        return
+    open_set("mini4-train")
+    recipe = changed(registry.recipe("trm-mini4"), SHORT)
+    with tempfile.TemporaryDirectory() as folder:
+        found = kill_and_resume(recipe, Path(folder), kills=options.kills, seed=options.seed)
+    print(json.dumps(found))
+    if options.write:
+        report.keep("killing", found)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,143 @@
+"""Kernels that keep a block of a reasoner from reading and writing its stream over and over.
+
+On a large GPU the products of matrices are quick and the memory around them is not: what a block
+does between them (rotating, softmax, activations, sums, norms) costs almost as much as they do. The
+functions here do that work where the data already is. Each is the same function as the plain layers
+of `ronri.nn`, rounding aside, works inside `torch.compile` without breaking the graph, and has a
+gradient unless it says otherwise.
+
+They need Triton and a GPU with tensor descriptors (Hopper or later), compute in bfloat16, and want
+shapes that fill their tiles: ask `available` and `fits_…` first. The first call imports Triton.
+"""
+
+import importlib.util
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor
+
+_on = True
+
+
+def available(x: Tensor) -> bool:
+    """Whether the kernels can work on a tensor where it is, and nobody has switched them off."""
+    return _on and x.is_cuda and x.dtype == torch.bfloat16 and _supported()
+
+
+# The compiler asks once, while it traces.
+@torch.compiler.assume_constant_result
+def _supported() -> bool:
+    """Whether Triton is there, and a GPU that it can drive with tensor descriptors."""
+    has_triton = importlib.util.find_spec("triton") is not None
+    return has_triton and torch.cuda.get_device_capability() >= (9, 0)
+
+
+def fits_attention(tokens: int, head_width: int) -> bool:
+    """Whether a whole sequence fits one program, and a head fills a tile."""
+    return 16 <= tokens <= 128 and head_width in (32, 64, 128)
+
+
+def fits_swiglu(width: int, inner: int) -> bool:
+    return width % 64 == 0 and inner % 128 == 0
+
+
+def fits_mixing(tokens: int, width: int, inner: int) -> bool:
+    return 16 <= tokens <= 128 and width % 128 == 0 and inner % 64 == 0
+
+
+@contextmanager
+def switched(on: bool) -> Iterator[None]:
+    """Switch the kernels off, or on again: to compare them with the plain layers."""
+    global _on
+    before, _on = _on, on
+    try:
+        yield
+    finally:
+        _on = before
+
+
+def rotary_attention(
+    qkv: Float[Tensor, "batch tokens three_heads_dim"],
+    cos: Float[Tensor, "tokens dim"] | None,
+    sin: Float[Tensor, "tokens dim"] | None,
+    heads: int,
+) -> Float[Tensor, "batch tokens heads_dim"]:
+    """Attention of every token to every token, for 16 to 128 tokens.
+
+    `qkv` is what one projection wrote: queries, keys, values, each [heads, dim]. Queries and keys
+    are turned, x cos + rotate_half(x) sin, unless there are no angles. As in every rotary table
+    the second half of `cos` and `sin` repeats the first; only the first is read.
+    """
+    from ronri.nn.fused.kernels import attention
+
+    if torch.is_grad_enabled():
+        return attention.rotary_attention(qkv, cos, sin, heads)[0]
+    return attention.rotary_attention_alone(qkv, cos, sin, heads)
+
+
+def swiglu(
+    x: Float[Tensor, "*batch width"],
+    w_gate_up: Float[Tensor, "two_inner width"],
+    w_down: Float[Tensor, "width inner"],
+) -> Float[Tensor, "*batch width"]:
+    """silu(x w_gate') (x w_up') w_down', its gradient from the same saved products."""
+    from ronri.nn.fused.kernels import swiglu as kernels
+
+    flat = x.flatten(0, -2)
+    if torch.is_grad_enabled():
+        return kernels.swiglu(flat, w_gate_up, w_down)[0].view(x.shape)
+    return F.linear(kernels.swiglu_hidden(flat, w_gate_up), w_down).view(x.shape)
+
+
+def linear_add_norm(
+    h: Float[Tensor, "*batch inner"],
+    weight: Float[Tensor, "width inner"],
+    residual: Float[Tensor, "*batch width"],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "*batch width"]:
+    """rms_norm(residual + h weight')."""
+    from ronri.nn.fused.kernels.residual import linear_add_norm as operation
+
+    flat = residual.flatten(0, -2)
+    return operation(h.flatten(0, -2), weight, flat, epsilon)[0].view(residual.shape)
+
+
+def mix_tokens(
+    x: Float[Tensor, "batch tokens width"],
+    w_gate_up: Float[Tensor, "two_inner tokens"],
+    w_down: Float[Tensor, "tokens inner"],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "batch tokens width"]:
+    """A SwiGLU over positions, its residual, and the norm over positions."""
+    from ronri.nn.fused.kernels import mixing, mixing_kept
+
+    w_gate_up = F.pad(w_gate_up, (0, mixing.padded(x.shape[1]) - x.shape[1]))
+    if torch.is_grad_enabled():
+        return mixing_kept.mix_tokens_kept(x, w_gate_up, w_down, epsilon)[0]
+    return mixing.mix_tokens(x, w_gate_up, w_down, epsilon)
+
+
+def mix_tokens_plain(
+    x: Float[Tensor, "batch tokens width"],
+    w_gate_up: Float[Tensor, "two_inner tokens"],
+    w_down: Float[Tensor, "tokens inner"],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "batch tokens width"]:
+    """The same for the compiler to fuse, on any device.
+
+    Nothing is transposed; tokens are padded to a multiple of 8, without which rows of the weights
+    would start where tensor cores cannot read.
+    """
+    batch, tokens, _ = x.shape
+    rest = -tokens % 8
+    rows = F.pad(x, (0, 0, 0, rest))
+    # Two products rather than halves of one: their gradients need not be put together again.
+    gate, up = (
+        torch.bmm(F.pad(half, (0, rest)).expand(batch, -1, -1), rows) for half in w_gate_up.chunk(2)
+    )
+    mixed = torch.bmm(w_down.expand(batch, -1, -1), F.silu(gate) * up)
+    total = x.float() + mixed.float()
+    return (total * torch.rsqrt(total.square().mean(1, keepdim=True) + epsilon)).to(x.dtype)

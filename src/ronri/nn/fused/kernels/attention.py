@@ -1,0 +1,233 @@
+"""Attention with rotary positions over short sequences: one program is one head of one puzzle.
+
+The whole sequence fits into one program, so every number is read once and written once. Queries,
+keys and values are read from where the projection wrote them, and the result lies where the next
+projection reads it: nobody transposes anything.
+
+Tiles are powers of two. Keys are held as one full tile and a smaller rest, `a` and `b` (82 keys as
+64 + 32 rather than 128). Each head vector is held as two halves, 1 and 2, so that a rotation is
+arithmetic between them and never a shuffle. Everything is asked for before anything is used: a
+program waits for memory once.
+"""
+
+from typing import Any
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+from torch.library import custom_op
+
+from ronri.nn.fused.kernels.activation import LOG2E
+from ronri.nn.fused.kernels.attention_backward import attention_backward
+from ronri.nn.fused.kernels.heads import load, store, turned
+
+
+@triton.jit
+def attend(
+    query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b, beyond
+):  # fmt: skip
+    """Two halves of the result, and the level of each row: log2 of the sum of its weights.
+
+    Queries carry the scale, and log2(e), for exp2. Keys of `b` that are `beyond` get no attention.
+    """
+    scores_a = tl.dot(query1, tl.trans(key1_a))
+    scores_a = tl.dot(query2, tl.trans(key2_a), scores_a)
+    scores_b = tl.dot(query1, tl.trans(key1_b))
+    scores_b = tl.dot(query2, tl.trans(key2_b), scores_b)
+    scores_b = tl.where(beyond[None, :], float("-inf"), scores_b)
+    top = tl.maximum(tl.max(scores_a, 1), tl.max(scores_b, 1))
+    weights_a = tl.exp2(scores_a - top[:, None])
+    weights_b = tl.exp2(scores_b - top[:, None])
+    total = tl.sum(weights_a, 1) + tl.sum(weights_b, 1)
+    weights_a = weights_a.to(value1_a.dtype)
+    weights_b = weights_b.to(value1_a.dtype)
+    out1 = tl.dot(weights_b, value1_b, tl.dot(weights_a, value1_a))
+    out2 = tl.dot(weights_b, value2_b, tl.dot(weights_a, value2_a))
+    share = (1.0 / total)[:, None]
+    return out1 * share, out2 * share, top + tl.log2(total)
+
+
+@triton.jit
+def attention_forward(
+    qkv, cos, sin, out, level, length, scale,
+    HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr, KEEP: tl.constexpr,
+):  # fmt: skip
+    """out = softmax(rotate(q) rotate(k)' scale) v for one head of one sequence."""
+    puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
+    head = tl.program_id(0) % HEADS
+    width: tl.constexpr = HEADS * HALF * 2
+    stride: tl.constexpr = 3 * width
+    qkv += puzzle * length * stride + head * (2 * HALF)
+    out += puzzle * length * width + head * (2 * HALF)
+    rows = tl.arange(0, ROWS)
+    a = tl.arange(0, A)
+    b = A + tl.arange(0, B)
+
+    query1, query2 = load(qkv, rows, stride, length, HALF)
+    key1_a, key2_a = load(qkv + width, a, stride, length, HALF)
+    key1_b, key2_b = load(qkv + width, b, stride, length, HALF)
+    value1_a, value2_a = load(qkv + 2 * width, a, stride, length, HALF)
+    value1_b, value2_b = load(qkv + 2 * width, b, stride, length, HALF)
+    query1, query2 = turned(query1, query2, cos, sin, rows, length, scale * LOG2E, HALF, ROTARY)
+    key1_a, key2_a = turned(key1_a, key2_a, cos, sin, a, length, 1.0, HALF, ROTARY)
+    key1_b, key2_b = turned(key1_b, key2_b, cos, sin, b, length, 1.0, HALF, ROTARY)
+    out1, out2, row_level = attend(
+        query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b,
+        b >= length,
+    )  # fmt: skip
+    store(out, rows, width, length, out1, out2, HALF)
+    if KEEP:
+        tl.store(level + tl.program_id(0) * length + rows, row_level, mask=rows < length)
+
+
+def tiles(length: int) -> tuple[int, int]:
+    """The two tiles that hold a sequence's keys: powers of two, the second the smaller rest."""
+    assert 16 <= length <= 128, "a sequence must fill a tile and fit into one program"
+    first = max(16, triton.next_power_of_2(length) // 2)
+    return first, max(16, triton.next_power_of_2(length - first))
+
+
+def _launch(
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int, level: Tensor | None
+) -> Tensor:
+    batch, length, fused = qkv.shape
+    width = fused // 3
+    assert qkv.is_contiguous()
+    out = qkv.new_empty(batch, length, width)
+    first, second = tiles(length)
+    rows = max(16, triton.next_power_of_2(length))
+    # 168 registers let three programs share a multiprocessor: one loads while others compute.
+    spare = {"maxnreg": 168} if rows == 128 else {}
+    attention_forward[(batch * heads,)](
+        qkv,
+        qkv if cos is None else cos,
+        qkv if sin is None else sin,
+        out,
+        out if level is None else level,
+        length,
+        (width // heads) ** -0.5,
+        HEADS=heads,
+        HALF=width // heads // 2,
+        ROWS=rows,
+        A=first,
+        B=second,
+        ROTARY=cos is not None,
+        KEEP=level is not None,
+        num_warps=4,
+        **spare,
+    )
+    return out
+
+
+@custom_op("ronri::rotary_attention_alone", mutates_args=())
+def rotary_attention_alone(
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
+) -> Tensor:
+    """The result [batch, tokens, heads dim], without gradient."""
+    return _launch(qkv, cos, sin, heads, None)
+
+
+@rotary_attention_alone.register_fake
+def _(
+    qkv: Tensor,
+    cos: Tensor | None,  # noqa: ARG001
+    sin: Tensor | None,  # noqa: ARG001
+    heads: int,  # noqa: ARG001
+) -> Tensor:
+    batch, length, fused = qkv.shape
+    return qkv.new_empty(batch, length, fused // 3)
+
+
+@custom_op("ronri::rotary_attention", mutates_args=())
+def rotary_attention(
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
+) -> tuple[Tensor, Tensor]:
+    """The result, and the level of each row's softmax."""
+    level = qkv.new_empty(qkv.shape[0], heads, qkv.shape[1], dtype=torch.float32)
+    return _launch(qkv, cos, sin, heads, level), level
+
+
+@rotary_attention.register_fake
+def _(
+    qkv: Tensor,
+    cos: Tensor | None,  # noqa: ARG001
+    sin: Tensor | None,  # noqa: ARG001
+    heads: int,
+) -> tuple[Tensor, Tensor]:
+    batch, length, fused = qkv.shape
+    level = qkv.new_empty(batch, heads, length, dtype=torch.float32)
+    return qkv.new_empty(batch, length, fused // 3), level
+
+
+@custom_op("ronri::rotary_attention_backward", mutates_args=())
+def rotary_attention_backward(
+    out_grad: Tensor,
+    qkv: Tensor,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    heads: int,
+    out: Tensor,
+    level: Tensor,
+) -> Tensor:
+    """The gradient of qkv, laid out as qkv is."""
+    batch, length, fused = qkv.shape
+    width = fused // 3
+    assert out_grad.is_contiguous()
+    qkv_grad = torch.empty_like(qkv)
+    rows = max(16, triton.next_power_of_2(length))
+    keys = min(64, rows)
+    # 128 registers let two programs share a multiprocessor: one loads while the other computes.
+    spare = {"maxnreg": 128} if rows == 128 else {}
+    attention_backward[(batch * heads,)](
+        qkv,
+        qkv if cos is None else cos,
+        qkv if sin is None else sin,
+        out,
+        level,
+        out_grad,
+        qkv_grad,
+        length,
+        (width // heads) ** -0.5,
+        HEADS=heads,
+        HALF=width // heads // 2,
+        ROWS=rows,
+        KEYS=keys,
+        TILES=triton.cdiv(length, keys),
+        ROTARY=cos is not None,
+        num_warps=8 if rows == 128 else 4,
+        num_stages=1,
+        **spare,
+    )
+    return qkv_grad
+
+
+@rotary_attention_backward.register_fake
+def _(
+    out_grad: Tensor,  # noqa: ARG001
+    qkv: Tensor,
+    cos: Tensor | None,  # noqa: ARG001
+    sin: Tensor | None,  # noqa: ARG001
+    heads: int,  # noqa: ARG001
+    out: Tensor,  # noqa: ARG001
+    level: Tensor,  # noqa: ARG001
+) -> Tensor:
+    return torch.empty_like(qkv)
+
+
+def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
+    qkv, cos, sin, ctx.heads = inputs
+    out, level = output
+    ctx.mark_non_differentiable(level)
+    ctx.set_materialize_grads(False)
+    ctx.save_for_backward(qkv, cos, sin, out, level)
+
+
+def _differentiate(ctx: Any, out_grad: Tensor, _: None) -> tuple[Tensor, None, None, None]:
+    qkv, cos, sin, out, level = ctx.saved_tensors
+    grad = rotary_attention_backward(out_grad.contiguous(), qkv, cos, sin, ctx.heads, out, level)
+    return grad, None, None, None
+
+
+rotary_attention.register_autograd(_differentiate, setup_context=_keep)

@@ -1,0 +1,107 @@
+"""Layers that reasoners share. They compute in the dtype of what they are given.
+
+Shapes: B rows, L positions, D width, H heads, K width of a head.
+"""
+
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ronri.nn import fused
+from ronri.nn.linear import Linear
+
+
+def rms_norm(x: Float[Tensor, "*shape"], eps: float = 1e-5) -> Float[Tensor, "*shape"]:
+    """Divide by the root mean square of the last dimension, in float32."""
+    wide = x.float()
+    return (wide * torch.rsqrt(wide.square().mean(-1, keepdim=True) + eps)).to(x.dtype)
+
+
+@final
+class Rotary(nn.Module):
+    """RoPE: the angles by which queries and keys of each position are turned."""
+
+    cos: Tensor
+    sin: Tensor
+
+    def __init__(self, positions: int, head_width: int, theta: float = 10_000.0) -> None:
+        super().__init__()
+        frequency = theta ** (-torch.arange(0, head_width, 2, dtype=torch.float32) / head_width)
+        angle_LK = torch.outer(torch.arange(positions, dtype=torch.float32), frequency).repeat(1, 2)
+        self.register_buffer("cos", angle_LK.cos(), persistent=False)
+        self.register_buffer("sin", angle_LK.sin(), persistent=False)
+
+    def forward(self, x: Float[Tensor, "B L H K"]) -> Float[Tensor, "B L H K"]:
+        first, second = x.float().chunk(2, dim=-1)
+        turned = torch.cat([-second, first], dim=-1)
+        return (x * self.cos[:, None] + turned * self.sin[:, None]).to(x.dtype)
+
+
+@final
+class Attention(nn.Module):
+    """Every position looks at every other one."""
+
+    def __init__(self, width: int, heads: int) -> None:
+        super().__init__()
+        if width % heads:
+            raise ValueError(f"a width of {width} cannot be shared by {heads} heads")
+        self.heads = heads
+        self.qkv = Linear(width, 3 * width, parts=3, hidden=True)
+        self.out = Linear(width, width, hidden=True)
+
+    def forward(self, x: Float[Tensor, "B L D"], rotary: Rotary | None) -> Float[Tensor, "B L D"]:
+        qkv = self.qkv(x)
+        if fused.available(x) and fused.fits_attention(x.shape[1], x.shape[2] // self.heads):
+            cos, sin = (None, None) if rotary is None else (rotary.cos, rotary.sin)
+            return self.out(fused.rotary_attention(qkv, cos, sin, self.heads))
+        q, k, v = qkv.unflatten(-1, (3, self.heads, -1)).unbind(dim=2)
+        if rotary is not None:
+            q, k = rotary(q), rotary(k)
+        q, k, v = (t.transpose(1, 2) for t in (q, k, v))
+        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
+        return self.out(mixed)
+
+
+@final
+class SwiGLU(nn.Module):
+    """A gated feed-forward layer: down(silu(gate) * up)."""
+
+    def __init__(self, width: int, inner: int) -> None:
+        super().__init__()
+        self.gate_up = Linear(width, 2 * inner, parts=2, hidden=True)
+        self.down = Linear(inner, width, hidden=True)
+
+    def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
+        if fused.available(x) and fused.fits_swiglu(x.shape[-1], self.down.weight.shape[1]):
+            return fused.swiglu(x, self.gate_up.weight.to(x.dtype), self.down.weight.to(x.dtype))
+        gate, up = self.gate_up(x).chunk(2, dim=-1)
+        return self.down(F.silu(gate) * up)
+
+
+@final
+class PositionMixer(nn.Module):
+    """A SwiGLU over positions in place of attention: every position has weights of its own.
+
+    The norm after it acts over positions too, as in the published network.
+    """
+
+    def __init__(self, positions: int, inner: int) -> None:
+        super().__init__()
+        self.swiglu = SwiGLU(positions, inner)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        gate_up, down = self.swiglu.gate_up.weight, self.swiglu.down.weight
+        if fused.available(x) and fused.fits_mixing(x.shape[1], x.shape[2], down.shape[1]):
+            return fused.mix_tokens(x, gate_up.to(x.dtype), down.to(x.dtype))
+        x_BDL = x.transpose(1, 2)
+        return add_norm(x_BDL, self.swiglu(x_BDL)).transpose(1, 2)
+
+
+def add_norm(
+    x: Float[Tensor, "*batch D"], update: Float[Tensor, "*batch D"]
+) -> Float[Tensor, "*batch D"]:
+    """A residual connection, then a norm."""
+    return rms_norm(x + update)

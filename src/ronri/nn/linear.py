@@ -1,0 +1,76 @@
+"""Matrices and tables of learned weights.
+
+Weights are kept in float32, and used in the precision of what they are multiplied with: a network
+runs in bfloat16 when it is given bfloat16.
+"""
+
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+# The standard deviation of a standard normal variable that is cut off at -2 and 2.
+_CUT_STD = 0.87962566103423978
+
+
+@torch.no_grad()
+def truncated_normal_(
+    tensor: Tensor, std: float, generator: torch.Generator | None = None
+) -> Tensor:
+    """Fill a tensor with normal numbers, none far out, whose standard deviation is `std`.
+
+    The tails are cut off at two standard deviations. That makes the rest narrower, so what is left
+    is widened again, as JAX does it and `torch.nn.init.trunc_normal_` does not.
+    """
+    nn.init.trunc_normal_(tensor, 0.0, 1.0, -2.0, 2.0, generator=generator)
+    return tensor.mul_(std / _CUT_STD)
+
+
+@final
+class Linear(nn.Module):
+    """`x @ weight.T + bias`, with what an optimiser wants to know about the matrix.
+
+    `parts` matrices of equal size lie stacked along the output: 3 for queries, keys and values that
+    are computed together. `hidden` matrices lie inside a block; the others are a network's head or
+    its first layer.
+    """
+
+    def __init__(
+        self,
+        in_features: int,
+        out_features: int,
+        *,
+        bias: bool = False,
+        parts: int = 1,
+        hidden: bool = True,
+    ) -> None:
+        super().__init__()
+        assert out_features % parts == 0, f"{out_features} outputs are not {parts} equal parts"
+        self.parts = parts
+        self.hidden = hidden
+        weight = torch.empty(out_features, in_features)
+        self.weight = nn.Parameter(truncated_normal_(weight, in_features**-0.5))
+        self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
+
+    def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch outputs"]:
+        bias = None if self.bias is None else self.bias.to(x.dtype)
+        return F.linear(x, self.weight.to(x.dtype), bias)
+
+
+@final
+class Embedding(nn.Module):
+    """A table of vectors, looked up by index."""
+
+    def __init__(self, num: int, width: int, *, std: float) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(truncated_normal_(torch.empty(num, width), std))
+
+    def forward(
+        self, index: Int[Tensor, "*batch"], dtype: torch.dtype
+    ) -> Float[Tensor, "*batch width"]:
+        # As a product of matrices: its gradient is one too, and far faster on a GPU than adding
+        # up what many places say about one vector.
+        rows = torch.arange(len(self.weight), device=index.device)
+        return (index[..., None] == rows).to(dtype) @ self.weight.to(dtype)

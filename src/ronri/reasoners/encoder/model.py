@@ -1,0 +1,90 @@
+"""A transformer that reads the board and answers at once.
+
+Shapes: B rows, L cells, D width.
+"""
+
+from dataclasses import dataclass
+from typing import Any, final
+
+import torch
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor, nn
+
+from ronri.data.stream import Batch
+from ronri.nn.layers import Attention, SwiGLU, rms_norm
+from ronri.nn.linear import Embedding, Linear
+from ronri.nn.losses import softmax_cross_entropy
+from ronri.nn.taps import Taps
+from ronri.nn.world import global_mean
+from ronri.reasoner import Lesson, Noise, Reasoner, Thought
+from ronri.reasoners.encoder.config import Config
+from ronri.sudoku.geometry import Geometry
+
+
+@final
+@dataclass(frozen=True)
+class State:
+    clues: UInt8[Tensor, "B L"]
+
+
+@final
+class Encoder(Reasoner):
+    usual_steps = 1
+    most_steps = 1
+    places: Tensor
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__(geometry)
+        self.config = config
+        # What stands in a cell, and in which row, column and box it lies.
+        self.digits = Embedding(geometry.size + 1, config.width, std=0.5)
+        self.grid = nn.ModuleList(Embedding(geometry.size, config.width, std=0.5) for _ in range(3))
+        places = torch.from_numpy(geometry.units_of % geometry.size)
+        self.register_buffer("places", places, persistent=False)
+        self.attentions = nn.ModuleList(
+            Attention(config.width, config.heads) for _ in range(config.layers)
+        )
+        self.feed_forwards = nn.ModuleList(
+            SwiGLU(config.width, config.inner) for _ in range(config.layers)
+        )
+        self.head = Linear(config.width, geometry.size, hidden=False)
+        self.taps = Taps(residual="the residual stream after each layer (layer)")
+
+    def forward(self, clues: UInt8[Tensor, "B L"]) -> Float[Tensor, "B L digits"]:
+        x = self.digits(clues.long(), self.compute_dtype)
+        for embedding, place in zip(self.grid, self.places.unbind(dim=1), strict=True):
+            x = x + embedding(place, self.compute_dtype)
+        layers = zip(self.attentions, self.feed_forwards, strict=True)
+        for layer, (attention, feed_forward) in enumerate(layers):
+            x = x + attention(rms_norm(x), None)
+            x = self.taps("residual", x + feed_forward(rms_norm(x)), layer)
+        return self.head(rms_norm(x)).float()
+
+    def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
+        del progress
+        logits = self(batch.clues)
+        labels = batch.solutions.long() - 1
+        loss = global_mean(softmax_cross_entropy(logits, labels).mean(dim=1))
+        solved = (logits.argmax(dim=-1) == labels).all(dim=1)
+        metrics = {"lm_loss": loss.detach(), "solved": solved.float().mean()}
+        return Lesson(loss, carry, metrics)
+
+    @torch.no_grad()
+    def begin(self, clues: UInt8[Tensor, "B L"], noise: Noise) -> State:
+        del noise
+        return State(clues)
+
+    @torch.no_grad()
+    def advance(self, state: State) -> tuple[State, Thought]:
+        beliefs = self(state.clues).softmax(dim=-1)
+        likeliest = beliefs.max(dim=-1)
+        return state, Thought(
+            beliefs=beliefs,
+            board=(likeliest.indices + 1).to(torch.uint8),
+            halted=torch.ones(len(beliefs), dtype=torch.bool, device=beliefs.device),
+            # The board is as likely as its cells together.
+            confidence=likeliest.values.log().sum(dim=1),
+        )
+
+    def keep(self, state: State, rows: Int64[Tensor, "some"]) -> State:
+        return State(state.clues[rows])

@@ -1,0 +1,60 @@
+"""What can be chosen about a TRM."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """The Tiny Recursive Model. The defaults are those of the paper's attention model."""
+
+    # Numbers in a vector.
+    width: int = 512
+    # Attention heads, for the attention mixer.
+    heads: int = 8
+    # Blocks in the reasoner that is called again and again.
+    layers: int = 2
+    # SwiGLU's inner width.
+    inner: int = 1536
+    # How cells exchange what they know: attention, or a feed-forward layer over positions.
+    mixer: Literal["attention", "mlp"] = "attention"
+    # Inner width of the feed-forward layer over positions.
+    mixer_inner: int = 256
+    # How a cell knows its place: by rotation in attention, by row, column and box embeddings.
+    # The mlp mixer has a weight for every position and rotates nothing.
+    positions: Literal["rotary", "grid", "both", "none"] = "rotary"
+    # Learned tokens in front of the board. The halting head reads the first.
+    context_tokens: int = 1
+    # Updates of z_H in a step; all but the last run without gradient.
+    h_cycles: int = 3
+    # Updates of z_L for each one of z_H.
+    l_cycles: int = 6
+    # Where z_H and z_L start: at random vectors for ever, or at learned ones.
+    latent_init: Literal["fixed", "learned"] = "fixed"
+    # Steps a training slot may spend on a puzzle.
+    max_steps: int = 16
+    # Slots keep puzzle and notes between updates, one step each. Without, every update takes
+    # max_steps steps on new puzzles: the slow way, to compare with.
+    carry: bool = True
+    # How often a training slot that would halt goes on to a random least number of steps.
+    exploration: float = 0.1
+    # Which slots are taught at a training step.
+    supervise: Literal["every", "halted"] = "every"
+    # How logits become probabilities; stablemax grows linearly where softmax is exponential.
+    cross_entropy: Literal["stablemax", "softmax"] = "stablemax"
+    # Weight of the halting loss.
+    halt_weight: float = 0.5
+    # Noise on the latents at each step of thinking, for samples after the first.
+    noise: float = 0.3
+
+    def __post_init__(self) -> None:
+        if min(self.context_tokens, self.h_cycles, self.l_cycles, self.layers) < 1:
+            raise ValueError("a TRM has at least one context token, cycle of each kind and layer")
+        if self.mixer == "mlp" and self.positions in ("rotary", "both"):
+            raise ValueError(
+                "the mlp mixer has no queries to rotate: set positions to none or grid"
+            )
+        if not self.carry and self.supervise == "halted":
+            raise ValueError("without the carry no slot halts: set supervise to every")
+        if self.max_steps < 2:
+            raise ValueError("max_steps is at least 2: a step to think and a step to answer")

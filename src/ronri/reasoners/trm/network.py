@@ -1,0 +1,95 @@
+"""The network that TRM calls again and again, and how a board becomes vectors.
+
+Shapes: B rows, L positions (context tokens, then cells), D width.
+"""
+
+from typing import final
+
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor, nn
+
+from ronri.nn.layers import Attention, PositionMixer, Rotary, SwiGLU, add_norm
+from ronri.nn.linear import Embedding
+from ronri.reasoners.trm.config import Config
+from ronri.sudoku.geometry import Geometry
+
+# Token 0 is padding, token 1 an empty cell, token d + 1 the digit d. Boards are never padded; the
+# number stays free so that published weights fit.
+EMPTY = 1
+
+
+@final
+class Embedder(nn.Module):
+    """x: what the network is told, once, about the puzzle. Context tokens, then cells."""
+
+    places: Tensor
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__()
+        # Embeddings are drawn small and multiplied up, so that they learn as fast as matrices.
+        self.scale = config.width**0.5
+        self.tokens = Embedding(geometry.size + 2, config.width, std=1 / self.scale)
+        self.context = nn.Parameter(torch.zeros(config.context_tokens, config.width))
+        self.grid: nn.ModuleList | None = None
+        if config.positions in ("grid", "both"):
+            self.grid = nn.ModuleList(
+                Embedding(geometry.size, config.width, std=1 / self.scale) for _ in range(3)
+            )
+            # The row, column and box of each cell, each counted from 0.
+            places = torch.from_numpy(geometry.units_of % geometry.size)
+            self.register_buffer("places", places, persistent=False)
+
+    def forward(
+        self, clues: UInt8[Tensor, "B cells"], dtype: torch.dtype
+    ) -> Float[Tensor, "B L D"]:
+        cells = self.tokens(clues.long() + EMPTY, dtype)
+        if self.grid is not None:
+            for embedding, place in zip(self.grid, self.places.unbind(dim=1), strict=True):
+                cells = cells + embedding(place, dtype)
+        context = self.context.to(dtype).expand(len(clues), -1, -1)
+        return torch.cat([context, cells], dim=1) * self.scale
+
+
+@final
+class Block(nn.Module):
+    """Positions exchange what they know, then each thinks for itself; a norm after each."""
+
+    def __init__(self, config: Config, positions: int) -> None:
+        super().__init__()
+        self.attention: Attention | None = None
+        self.mixer: PositionMixer | None = None
+        if config.mixer == "attention":
+            self.attention = Attention(config.width, config.heads)
+        else:
+            self.mixer = PositionMixer(positions, config.mixer_inner)
+        self.feed_forward = SwiGLU(config.width, config.inner)
+
+    def forward(self, x: Float[Tensor, "B L D"], rotary: Rotary | None) -> Float[Tensor, "B L D"]:
+        if self.attention is not None:
+            x = add_norm(x, self.attention(x, rotary))
+        else:
+            assert self.mixer is not None
+            x = self.mixer(x)
+        return add_norm(x, self.feed_forward(x))
+
+
+@final
+class Recursion(nn.Module):
+    """The one small network, called with whatever is to be updated and what to update it by."""
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__()
+        positions = config.context_tokens + geometry.cells
+        self.rotary: Rotary | None = None
+        if config.positions in ("rotary", "both"):
+            self.rotary = Rotary(positions, config.width // config.heads)
+        self.blocks = nn.ModuleList(Block(config, positions) for _ in range(config.layers))
+
+    def forward(
+        self, z: Float[Tensor, "B L D"], injection: Float[Tensor, "B L D"]
+    ) -> Float[Tensor, "B L D"]:
+        z = z + injection
+        for block in self.blocks:
+            z = block(z, self.rotary)
+        return z

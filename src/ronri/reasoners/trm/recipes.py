@@ -1,0 +1,114 @@
+"""TRM's recipes: complete training runs."""
+
+from ronri.reasoners.trm.config import Config
+from ronri.recipe import Data, Optim, Recipe
+
+
+def trm() -> Recipe[Config]:
+    """Ours: smaller than the paper's, told where rows, columns and boxes are."""
+    return Recipe(
+        reasoner="trm",
+        model=Config(
+            width=384, heads=6, inner=1024, positions="both", h_cycles=2, l_cycles=5, noise=0.3
+        ),
+        data=Data(train=("minimal-train=0.5", "clue17-train=0.35", "hard-train=0.15")),
+        optim=Optim(name="muon", lr=4e-4, matrix_lr=0.004, warmup=200, ema=0.999),
+        minutes=9.0,
+        validate_every=2000,
+        checkpoint_every=2000,
+    )
+
+
+def trm_mini4() -> Recipe[Config]:
+    """4x4 boards on a laptop's processor, in a minute or two."""
+    return Recipe(
+        reasoner="trm",
+        board="4x4",
+        model=Config(
+            width=64,
+            heads=2,
+            inner=128,
+            positions="both",
+            h_cycles=2,
+            l_cycles=2,
+            max_steps=8,
+        ),
+        data=Data(train=("mini4-train",), validation=0.05),
+        optim=Optim(name="muon", lr=2e-3, matrix_lr=0.01, warmup=50, ema=0.99),
+        batch=128,
+        base_batch=128,
+        steps=800,
+        validate_every=200,
+        validation_steps=8,
+        checkpoint_every=200,
+    )
+
+
+def trm_mini6() -> Recipe[Config]:
+    """6x6 boards on a laptop's processor, in ten minutes."""
+    return Recipe(
+        reasoner="trm",
+        board="6x6",
+        model=Config(
+            width=64,
+            heads=2,
+            inner=192,
+            positions="both",
+            h_cycles=2,
+            l_cycles=2,
+            max_steps=8,
+        ),
+        data=Data(train=("mini6-train",)),
+        optim=Optim(name="muon", lr=2e-3, matrix_lr=0.01, warmup=100, ema=0.995),
+        batch=64,
+        base_batch=64,
+        steps=3000,
+        validate_every=500,
+        validation_steps=16,
+        checkpoint_every=500,
+    )
+
+
+def trm_walkthrough() -> Recipe[Config]:
+    """The two documents this reasoner follows, with loss on every slot and spread counters."""
+    return Recipe(
+        reasoner="trm",
+        model=Config(latent_init="learned"),
+        data=Data(train=("hard-train",)),
+        optim=Optim(
+            name="adamw",
+            lr=1e-4,
+            weight_decay=1.0,
+            decay="all",
+            warmup=2000,
+            schedule="constant",
+            clip=0.0,
+        ),
+        steps=65_104,
+    )
+
+
+def trm_paper() -> Recipe[Config]:
+    """The published attention model, 6.8 million parameters."""
+    return Recipe(
+        reasoner="trm",
+        model=Config(),
+        data=Data(train=("sudoku-extreme",)),
+        optim=Optim(
+            name="adam-atan2",
+            lr=1e-4,
+            weight_decay=1.0,
+            decay="all",
+            warmup=2000,
+            schedule="constant",
+            clip=0.0,
+        ),
+        steps=65_104,
+    )
+
+
+def trm_paper_mlp() -> Recipe[Config]:
+    """The published model that mixes positions by a feed-forward layer, 5 million parameters."""
+    from dataclasses import replace
+
+    return replace(trm_paper(), model=Config(mixer="mlp", positions="none"))

@@ -1,0 +1,200 @@
+"""Thinking: from a reasoner, puzzles and a budget to frames, and from frames to answers.
+
+One function for all reasoners. It makes a row of every puzzle x view x sample, advances all rows
+together, drops those that have ended, and yields frames that never pile up.
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any, final
+
+import torch
+from jaxtyping import Bool, Float, Int64, UInt8
+from torch import Tensor
+
+from ronri.data import chance
+from ronri.data.tensors import Symmetries, random_symmetries, solves
+from ronri.reasoner import Budget, Halt, Noise, Reasoner, Thought
+
+
+@final
+@dataclass(frozen=True)
+class Frame:
+    """One step of thinking, with views mapped back: boards and beliefs as the puzzle was given."""
+
+    step: int
+    # Which puzzle, view and sample each row is.
+    puzzle: Int64[Tensor, "rows"]
+    view: Int64[Tensor, "rows"]
+    sample: Int64[Tensor, "rows"]
+    thought: Thought
+    # Rows whose board keeps every clue and every rule.
+    verified: Bool[Tensor, "rows"]
+    # Rows that end with this frame.
+    finished: Bool[Tensor, "rows"]
+
+
+@final
+@dataclass(frozen=True)
+class Answers:
+    """One board for each puzzle, and what it cost."""
+
+    board: UInt8[Tensor, "puzzles cells"]
+    # Whether it keeps every clue and every rule; nothing else is ever called solved.
+    verified: Bool[Tensor, "puzzles"]
+    confidence: Float[Tensor, "puzzles"]
+    # The step at which the board was there.
+    steps: Int64[Tensor, "puzzles"]
+    # Steps of all rows of the puzzle together.
+    row_steps: Int64[Tensor, "puzzles"]
+
+
+Advance = Callable[[Any], tuple[Any, Thought]]
+
+
+def think(
+    reasoner: Reasoner,
+    clues: UInt8[Tensor, "puzzles cells"],
+    budget: Budget,
+    *,
+    seed: int = 0,
+    advance: Advance | None = None,
+) -> Iterator[Frame]:
+    """Let a reasoner think about puzzles, step by step.
+
+    Rows that have ended are dropped. `advance` may be a compiled form of the reasoner's own.
+    """
+    advance = reasoner.advance if advance is None else advance
+    clues = clues.to(reasoner.device)
+    puzzle, view, sample = _expand(len(clues), budget, clues.device)
+    puzzle_keys = _puzzle_keys(clues, seed)[puzzle]
+    keys = chance.fork(chance.fork(puzzle_keys, view), sample)
+    noise = Noise(keys, sample > 0, silent=budget.samples == 1)
+    views = None
+    seen = clues[puzzle]
+    if budget.views > 1:
+        view_keys = chance.fork(chance.fork(puzzle_keys, -1), view)
+        views = random_symmetries(view_keys, reasoner.geometry).unless(view == 0)
+        seen = views.apply(seen)
+    state = reasoner.begin(seen, noise)
+    last = min(budget.steps, reasoner.most_steps or budget.steps)
+    for step in range(1, last + 1):
+        state, thought = advance(state)
+        if views is not None:
+            thought = _mapped_back(thought, views)
+        verified = solves(thought.board, clues[puzzle], reasoner.geometry)
+        finished = _finished(budget.halt, thought, verified, puzzle, len(clues))
+        if step == last:
+            finished = torch.ones_like(finished)
+        yield Frame(step, puzzle, view, sample, thought, verified, finished)
+        rows = (~finished).nonzero()[:, 0]
+        if len(rows) == 0:
+            return
+        if len(rows) < len(puzzle):
+            state = reasoner.keep(state, rows)
+            puzzle, view, sample = puzzle[rows], view[rows], sample[rows]
+            views = None if views is None else views.rows(rows)
+
+
+def answer(
+    reasoner: Reasoner,
+    clues: UInt8[Tensor, "puzzles cells"],
+    budget: Budget,
+    *,
+    seed: int = 0,
+    advance: Advance | None = None,
+    watch: Callable[[Frame], None] | None = None,
+) -> Answers:
+    """The best board of each puzzle: one that passes the check, then the most confident one."""
+    found: Answers | None = None
+    for frame in think(reasoner, clues, budget, seed=seed, advance=advance):
+        if watch is not None:
+            watch(frame)
+        if found is None:
+            found = _nothing(len(clues), frame.thought)
+        found.row_steps.add_(torch.bincount(frame.puzzle, minlength=len(clues)))
+        _improve(found, frame)
+    assert found is not None
+    return found
+
+
+def _expand(
+    puzzles: int, budget: Budget, device: torch.device
+) -> tuple[Int64[Tensor, "rows"], ...]:
+    """Which puzzle, view and sample each row is."""
+    grid = torch.meshgrid(
+        torch.arange(puzzles, device=device),
+        torch.arange(budget.views, device=device),
+        torch.arange(budget.samples, device=device),
+        indexing="ij",
+    )
+    return tuple(index.flatten() for index in grid)
+
+
+def _puzzle_keys(clues: UInt8[Tensor, "puzzles cells"], seed: int) -> Int64[Tensor, "puzzles"]:
+    """A key from what the puzzle is, not from where in the batch it stands."""
+    cells = torch.arange(clues.shape[1], device=clues.device) * 32
+    content = chance.scramble(cells + clues.long()).sum(dim=1)
+    return chance.fork(content, chance.scramble_int(seed))
+
+
+def _mapped_back(thought: Thought, views: Symmetries) -> Thought:
+    events = thought.events
+    if events is not None:
+        kind, cell, digit = events.unbind(dim=1)
+        cell = torch.where(cell < 0, cell, views.undo_cells(cell.clamp(min=0)))
+        events = torch.stack([kind, cell, views.undo_digits(digit)], dim=1)
+    return replace(
+        thought,
+        beliefs=views.undo_beliefs(thought.beliefs),
+        board=views.undo(thought.board),
+        events=events,
+    )
+
+
+def _finished(
+    halt: Halt,
+    thought: Thought,
+    verified: Bool[Tensor, "rows"],
+    puzzle: Int64[Tensor, "rows"],
+    puzzles: int,
+) -> Bool[Tensor, "rows"]:
+    if halt == "own":
+        return thought.halted
+    if halt == "verified":
+        solved = torch.zeros(puzzles, dtype=torch.int64, device=puzzle.device)
+        return solved.index_add(0, puzzle, verified.long())[puzzle] > 0
+    return torch.zeros_like(verified)
+
+
+def _nothing(puzzles: int, like: Thought) -> Answers:
+    """No answer yet."""
+    return Answers(
+        board=like.board.new_zeros(puzzles, like.board.shape[1]),
+        verified=like.halted.new_zeros(puzzles),
+        confidence=like.confidence.new_full((puzzles,), float("-inf"), dtype=torch.float32),
+        steps=torch.zeros(puzzles, dtype=torch.int64, device=like.board.device),
+        row_steps=torch.zeros(puzzles, dtype=torch.int64, device=like.board.device),
+    )
+
+
+def _improve(found: Answers, frame: Frame) -> None:
+    """Let boards that are finished take the place of worse ones."""
+    rows = frame.finished.nonzero()[:, 0]
+    confidence = frame.thought.confidence.float()
+    # The best row of each puzzle comes first; of equals, the first row.
+    rows = rows[confidence[rows].argsort(descending=True, stable=True)]
+    rows = rows[frame.verified[rows].long().argsort(descending=True, stable=True)]
+    rows = rows[frame.puzzle[rows].argsort(stable=True)]
+    puzzle = frame.puzzle[rows]
+    first = torch.ones_like(puzzle, dtype=torch.bool)
+    first[1:] = puzzle[1:] != puzzle[:-1]
+    rows, puzzle = rows[first], puzzle[first]
+    was, now = found.verified[puzzle], frame.verified[rows]
+    surer = confidence[rows] > found.confidence[puzzle]
+    better = (found.steps[puzzle] == 0) | (now & ~was) | ((now == was) & surer)
+    rows, puzzle = rows[better], puzzle[better]
+    found.board[puzzle] = frame.thought.board[rows]
+    found.verified[puzzle] = frame.verified[rows]
+    found.confidence[puzzle] = confidence[rows]
+    found.steps[puzzle] = frame.step

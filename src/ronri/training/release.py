@@ -1,0 +1,129 @@
+"""From a run to released weights: the best averaged ones, rounded to bfloat16, and their card.
+
+A card says what a stranger needs to know before using weights: what they learned from, by which
+recipe, at what cost, and how they score. `card.json` holds the facts, `card.md` is written from it.
+"""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from ronri import loading, registry
+from ronri.recipe import Recipe, from_plain
+from ronri.sudoku.geometry import NINE
+from ronri.training.checkpoints import Checkpoints, read_snapshot
+
+
+def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None) -> dict[str, Any]:
+    """Write a model from the best checkpoint of a run; returns its card, without scores yet."""
+    best = Checkpoints(run).best()
+    if best is None:
+        raise ValueError(f"{run} has no validated checkpoint: train it until it has one")
+    snapshot = read_snapshot(best)
+    facts = snapshot.facts
+    settings: Recipe[Any] = from_plain(
+        registry.find(facts["recipe"]["reasoner"]).config, facts["recipe"]
+    )
+    weights = {
+        key.removeprefix("ema."): value
+        for key, value in snapshot.tensors.items()
+        if key.startswith("ema.")
+    }
+    minutes = facts["seconds"] / 60 + facts["ancestors_minutes"]
+    sha256 = loading.save(
+        out,
+        kind=settings.reasoner,
+        config=settings.model,
+        geometry=settings.geometry,
+        weights=weights,
+        which="ema",
+        minutes=minutes,
+        dtype=torch.bfloat16,
+    )
+    return {
+        "name": name,
+        "reasoner": settings.reasoner,
+        "board": settings.board,
+        "parameters": sum(value.numel() for value in weights.values()),
+        "sha256": sha256,
+        "bytes": (out / "weights.safetensors").stat().st_size,
+        "recipe": recipe,
+        "settings": facts["recipe"],
+        "commit": commit,
+        "data": facts["data"],
+        "steps": snapshot.step,
+        "batch": facts["batch"],
+        "admitted_puzzles": facts["admitted"],
+        "minutes": minutes,
+        "device": facts["device"],
+        "processes": facts["processes"],
+        "validation": facts["validation"],
+        "scores": [],
+    }
+
+
+def write_card(card: dict[str, Any], out: Path) -> None:
+    """Write both forms of a card."""
+    (out / "card.json").write_text(json.dumps(card, indent=2) + "\n")
+    (out / "card.md").write_text(card_text(card))
+
+
+def card_text(card: dict[str, Any]) -> str:
+    """A card for people."""
+    data = "\n".join(
+        f"| `{name}` | {learned:,} | {held_out:,} |"
+        for name, (learned, held_out) in card["data"].items()
+    )
+    rows = "\n".join(_score_row(score) for score in card["scores"])
+    machine = card["device"] if card["processes"] == 1 else f"{card['processes']} {card['device']}"
+    return f"""# {card["name"]}
+
+A `{card["reasoner"]}` reasoner for {card["board"]} boards: {card["parameters"]:,} parameters, the \
+moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:.1f} MB), and scored as \
+rounded.
+
+Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: {card["steps"]:,} updates \
+of {card["batch"]} slots, {card["admitted_puzzles"]:,} puzzles begun, {card["minutes"]:.1f} \
+minutes on {machine}, compilation and validation included.
+
+## Learned from
+
+| set | puzzles to learn from | held out |
+| --- | ---: | ---: |
+{data}
+
+Mixed as {", ".join(f"`{part}`" for part in card["settings"]["data"]["train"])}, every puzzle in a \
+new symmetric position each time. {_apart(card["board"])}
+
+## Scores
+
+One pass means one row, no noise, no symmetric views, no check. Every board is the argmax of what \
+the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
+Wilson's, at 95 %.
+
+| suite | puzzles | steps | halt | solved | interval | errors | row-steps a puzzle | ms a puzzle |
+| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: |
+{rows}
+
+Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
+`python benchmarks/release.py --rescore {card["name"]}` scores these weights again.
+"""
+
+
+def _apart(board: str) -> str:
+    """What test suites do not share with what was learned from."""
+    what = "solution grid" if board == NINE.name else "puzzle"
+    return f"No test suite shares a {what} with them, not even up to symmetry."
+
+
+def _score_row(score: dict[str, Any]) -> str:
+    low, high = score["puzzle_accuracy_ci95"]
+    budget = score["budget"]
+    spent = f"{score['row_steps_per_puzzle']:.1f}"
+    return (
+        f"| `{score['data']}` | {score['n']:,} | {budget['steps']} | {budget['halt']} | "
+        f"{100 * score['puzzle_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} % | "
+        f"{score['errors']:,} | {spent} | {score['ms_per_puzzle']:.2f} |"
+    )

@@ -1,0 +1,211 @@
+"""Everything that changes while a run goes on, and how it is written down and restored."""
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, replace
+from typing import Any, final
+
+import torch
+from torch import Tensor
+
+from ronri import loading, registry
+from ronri.data.stream import Batch
+from ronri.evaluation.records import Records, score
+from ronri.nn import devices
+from ronri.nn.ema import Ema, restore_tensors
+from ronri.reasoner import Budget, Lesson, Reasoner
+from ronri.recipe import Optim, Recipe, to_plain
+from ronri.training.checkpoints import Snapshot
+from ronri.training.display import Validation
+from ronri.training.distributed import World
+from ronri.training.material import Material
+from ronri.training.optimisers import build_optimisers, clip_gradients
+from ronri.training.schedules import Schedule, scaled_lr
+
+
+@final
+class Run:
+    """A reasoner in training: weights, averages, optimiser, carry, lessons, clock."""
+
+    def __init__(self, recipe: Recipe[Any], world: World, batch: int, material: Material) -> None:
+        self.recipe, self.world, self.batch, self.material = recipe, world, batch, material
+        torch.manual_seed(recipe.seed)
+        entry = registry.find(recipe.reasoner)
+        self.reasoner: Reasoner = entry.build(recipe.model, recipe.geometry).to(world.device)
+        self.reasoner.compute_dtype = devices.compute_dtype(world.device)
+        self.ema = Ema(self.reasoner)
+        self.optimisers = build_optimisers(
+            self.reasoner, _for_batch(recipe.optim, batch, recipe.base_batch)
+        )
+        self.schedule = Schedule(recipe.optim)
+        slots = world.slots(batch)
+        self.lessons = self.reasoner.lessons(
+            material.sources, slots, seed=recipe.seed, augment=recipe.data.augment
+        )
+        self._take: Callable[[Tensor], Batch] = self.lessons.take
+        self._learn: Callable[[Batch, Any, Tensor], Lesson] = self.reasoner.training_step
+        self.carry = self.reasoner.initial_carry(slots)
+        self._all_free = torch.ones_like(slots, dtype=torch.bool)
+        self._progress_there = torch.zeros((), device=world.device)
+        self.step = 0
+        self.progress = 0.0
+        # Seconds of this run, and minutes of training in the weights it began with.
+        self.seconds, self.ancestors_minutes = 0.0, 0.0
+        self.validation: Validation | None = None
+        self.best: Validation | None = None
+
+    def compile(self) -> None:
+        """Let the compiler make the most of what every update does."""
+        self._take, self._learn = torch.compile(self._take), torch.compile(self._learn)
+
+    def update(self) -> dict[str, Tensor]:
+        """One step on every slot and one update; returns what it measured, still on the device."""
+        self._progress_there.fill_(self.progress)
+        free = self._all_free if self.carry is None else self.carry.free
+        lesson = self._learn(self._take(free), self.carry, self._progress_there)
+        self.carry = lesson.carry
+        self.optimisers.zero_grad()
+        lesson.loss.backward()
+        parameters = list(self.reasoner.parameters())
+        self.world.average_gradients(parameters)
+        norm = clip_gradients(parameters, self.recipe.optim.clip)
+        self.optimisers.step(self.schedule.scale(self.step, self.progress))
+        self.ema.update(self.recipe.optim.ema)
+        self.reasoner.after_update(self._progress_there)
+        self.step += 1
+        return {"loss": lesson.loss.detach(), **lesson.metrics, "gradient_norm": norm.detach()}
+
+    def tick(self, seconds: float) -> None:
+        """How much of the run is done, by whichever limit is set."""
+        self.seconds = seconds
+        if self.recipe.steps is not None:
+            self.progress = self.step / self.recipe.steps
+        else:
+            assert self.recipe.minutes is not None
+            self.progress = self.world.agree(seconds / 60 / self.recipe.minutes)
+
+    @property
+    def over(self) -> bool:
+        return self.progress >= 1.0
+
+    def rates(self) -> dict[str, float]:
+        """Learning rates and momentum of the average, for the log."""
+        rates = {f"lr.{name}": rate for name, rate in self.optimisers.learning_rates().items()}
+        return {**rates, "ema": self.recipe.optim.ema}
+
+    def admitted(self) -> int:
+        """Puzzles begun, by all processes."""
+        return sum(self.world.gathered(int(self.lessons.admitted)))
+
+    def validate(self) -> Validation:
+        """Score the averaged weights on held-out puzzles, spread over processes."""
+        mine = slice(self.world.rank, None, self.world.size)
+        budget = Budget(steps=self.recipe.validation_steps)
+        training = self.reasoner.training
+        self.reasoner.eval()
+        with self.ema.copied_into(self.reasoner):
+            records = score(
+                self.reasoner, self.material.clues[mine], self.material.solutions[mine], budget
+            )
+        self.reasoner.train(training)
+        scored = Records.joined(self.world.gathered(records))
+        scores = {
+            "puzzle_accuracy": float(scored.solved.mean()),
+            "cell_accuracy": float(scored.cells_right.sum() / scored.cells_empty.sum()),
+        }
+        self.validation = Validation(self.step, scores)
+        if self.best is None or _merit(self.validation) >= _merit(self.best):
+            self.best = self.validation
+        return self.validation
+
+    # Written down and restored.
+
+    def snapshot(self) -> Snapshot:
+        carry = {} if self.carry is None else self.carry.tensors()
+        tensors = {
+            **_named("weights", self.reasoner.state_dict()),
+            **_named("ema", self.ema.tensors()),
+            **_named("optimiser", self.optimisers.tensors()),
+            **_named("carry", self.world.joined(carry)),
+            **_named("lessons", self.world.joined(self.lessons.tensors())),
+            "rng.cpu": torch.get_rng_state(),
+        }
+        if self.world.device.type == "cuda":
+            tensors["rng.cuda"] = torch.cuda.get_rng_state()
+        facts = {
+            "recipe": to_plain(self.recipe),
+            "batch": self.batch,
+            "seconds": self.seconds,
+            "ancestors_minutes": self.ancestors_minutes,
+            "admitted": self.admitted(),
+            "data": self.material.counts,
+            "device": _device_name(self.world.device),
+            "processes": self.world.size,
+            "validation": None if self.validation is None else asdict(self.validation),
+            "best": None if self.best is None else asdict(self.best),
+        }
+        return Snapshot(self.step, tensors, facts)
+
+    def restore(self, snapshot: Snapshot) -> None:
+        """Be what was written down."""
+        facts, tensors = snapshot.facts, snapshot.tensors
+        if facts["recipe"] != json.loads(json.dumps(to_plain(self.recipe))):
+            raise ValueError(
+                "the run was begun with other settings: resume it without changing them, "
+                "or start another run with --init"
+            )
+        restore_tensors(self.reasoner.state_dict(), _under("weights", tensors))
+        self.ema.load_tensors(_under("ema", tensors))
+        self.optimisers.load_tensors(_under("optimiser", tensors))
+        self.carry = self.reasoner.load_carry(self.world.own(_under("carry", tensors)))
+        self.lessons.load_tensors(self.world.own(_under("lessons", tensors)))
+        torch.set_rng_state(tensors["rng.cpu"])
+        if self.world.device.type == "cuda" and "rng.cuda" in tensors:
+            torch.cuda.set_rng_state(tensors["rng.cuda"])
+        self.step, self.ancestors_minutes = snapshot.step, facts["ancestors_minutes"]
+        self.tick(facts["seconds"])
+        self.validation, self.best = (
+            None if facts[name] is None else Validation(**facts[name])
+            for name in ("validation", "best")
+        )
+
+    def start_from(self, name: str) -> None:
+        """Take the weights of another model; optimiser and average begin anew."""
+        ancestor = loading.load(name, device=self.world.device)
+        try:
+            restore_tensors(self.reasoner.state_dict(), ancestor.reasoner.state_dict())
+        except ValueError as error:
+            raise ValueError(f"{name} does not fit this recipe: {error}") from error
+        self.ema = Ema(self.reasoner)
+        self.ancestors_minutes = ancestor.minutes
+
+
+def _for_batch(optim: Optim, batch: int, base_batch: int) -> Optim:
+    return replace(
+        optim,
+        lr=scaled_lr(optim.lr, batch, base_batch),
+        matrix_lr=scaled_lr(optim.matrix_lr, batch, base_batch),
+    )
+
+
+def _merit(validation: Validation) -> tuple[float, float]:
+    return validation.scores["puzzle_accuracy"], validation.scores["cell_accuracy"]
+
+
+def _named(section: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    return {f"{section}.{name}": tensor for name, tensor in tensors.items()}
+
+
+def _under(section: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    prefix = f"{section}."
+    return {
+        name.removeprefix(prefix): tensor
+        for name, tensor in tensors.items()
+        if name.startswith(prefix)
+    }
+
+
+def _device_name(device: torch.device) -> str:
+    if device.type == "cuda":
+        return torch.cuda.get_device_name(device)
+    return device.type

@@ -1,0 +1,235 @@
+"""The fused kernels are the plain layers: same values, same gradients, one graph.
+
+On a GPU they run as they are. Elsewhere Triton's interpreter runs them on the CPU, where it is
+installed.
+"""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from ronri.nn import fused
+
+CUDA = torch.cuda.is_available()
+if not CUDA:
+    # Read when kernels are defined, which is before any test runs.
+    os.environ["TRITON_INTERPRET"] = "1"
+triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
+
+DEVICE, DTYPE, ERROR = ("cuda", torch.bfloat16, 1e-2) if CUDA else ("cpu", torch.float32, 1e-5)
+LENGTHS = (17, 37, 82)
+
+
+@pytest.fixture(autouse=True)
+def _seed() -> None:
+    torch.manual_seed(0)
+
+
+@pytest.fixture(autouse=True)
+def _loops_in_the_interpreter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Triton 3.6 interprets the bounds of loops in a way that NumPy 2.4 refuses."""
+    if CUDA or find_spec("triton") is None:
+        return
+    from triton.runtime import interpreter
+
+    plain = interpreter._patch_lang_tensor
+
+    def patched(tensor: Any, scope: Any) -> None:
+        plain(tensor, scope)
+        scope.set_attr(tensor, "__index__", lambda self: self.handle.data.item())
+
+    monkeypatch.setattr(interpreter, "_patch_lang_tensor", patched)
+
+
+def normal(*shape: int, scale: float = 1.0) -> Tensor:
+    return (torch.randn(*shape, device=DEVICE) * scale).to(DTYPE)
+
+
+def angles(tokens: int, dim: int) -> tuple[Tensor, Tensor]:
+    turns = torch.rand(tokens, dim // 2, device=DEVICE).repeat(1, 2) * 6
+    return turns.cos(), turns.sin()
+
+
+def norm(x: Tensor, dim: int = -1) -> Tensor:
+    return x * torch.rsqrt(x.square().mean(dim, keepdim=True) + 1e-5)
+
+
+def rotate_half(x: Tensor) -> Tensor:
+    a, b = x.chunk(2, dim=-1)
+    return torch.cat([-b, a], dim=-1)
+
+
+def attention(qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int) -> Tensor:
+    """Attention as the formula has it."""
+    shape = (*qkv.shape[:2], heads, -1)
+    q, k, v = (part.reshape(shape).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
+    if cos is not None and sin is not None:
+        q, k = (x * cos + rotate_half(x) * sin for x in (q, k))
+    weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
+    return (weights @ v).transpose(1, 2).flatten(-2)
+
+
+def hidden(x: Tensor, w_gate_up: Tensor) -> Tensor:
+    gate, up = F.linear(x, w_gate_up).chunk(2, dim=-1)
+    return F.silu(gate) * up
+
+
+def swiglu(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> Tensor:
+    return F.linear(hidden(x, w_gate_up), w_down)
+
+
+def linear_add_norm(h: Tensor, weight: Tensor, residual: Tensor) -> Tensor:
+    return norm(residual + F.linear(h, weight))
+
+
+def mix_tokens(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> Tensor:
+    return norm(x + swiglu(x.mT, w_gate_up, w_down).mT, dim=1)
+
+
+def assert_near(found: Tensor, truth: Tensor) -> None:
+    assert found.shape == truth.shape
+    assert found.dtype == DTYPE
+    error = (found.double() - truth).norm() / truth.norm()
+    assert error < ERROR, f"relative error {error:.1e}"
+
+
+def assert_same(
+    kernel: Callable[..., Tensor], formula: Callable[..., Tensor], *inputs: Tensor, grad: bool
+) -> None:
+    """Values and gradients of a kernel against the formula in double precision."""
+    ours = [x.detach().clone().requires_grad_(grad) for x in inputs]
+    exact = [x.detach().double().requires_grad_(grad) for x in inputs]
+    with torch.set_grad_enabled(grad):
+        found, truth = kernel(*ours), formula(*exact)
+    assert_near(found, truth)
+    if grad:
+        seed = torch.randn_like(found)
+        gradients = torch.autograd.grad(found, ours, seed)
+        truths = torch.autograd.grad(truth, exact, seed.double())
+        for gradient, expected in zip(gradients, truths, strict=True):
+            assert_near(gradient, expected)
+
+
+@triton
+@pytest.mark.parametrize("rotary", [True, False])
+@pytest.mark.parametrize(("tokens", "heads", "dim"), [(17, 2, 32), (37, 3, 64), (82, 4, 64)])
+def test_attention(tokens: int, heads: int, dim: int, rotary: bool) -> None:
+    cos, sin = angles(tokens, dim) if rotary else (None, None)
+    qkv = normal(2, tokens, 3 * heads * dim)
+    for grad in (True, False):
+        assert_same(
+            lambda qkv: fused.rotary_attention(qkv, cos, sin, heads),
+            lambda qkv: attention(qkv, cos, sin, heads),
+            qkv,
+            grad=grad,
+        )
+
+
+@triton
+def test_attention_to_one_token_alone() -> None:
+    """Large scores neither overflow nor turn into NaN."""
+    assert_same(
+        lambda qkv: fused.rotary_attention(qkv, None, None, 2),
+        lambda qkv: attention(qkv, None, None, 2),
+        normal(1, 20, 3 * 2 * 32, scale=12.0),
+        grad=False,
+    )
+
+
+@triton
+def test_angles_turn_as_rotate_half_does() -> None:
+    """[a, b] becomes [a cos - b sin, b cos + a sin], so relative positions alone matter."""
+    tokens, dim = 17, 32
+    rate = torch.rand(dim // 2, device=DEVICE).repeat(2)
+    place = torch.arange(tokens, device=DEVICE)[:, None]
+    qkv = normal(1, tokens, 3 * dim)
+    here = fused.rotary_attention(qkv, (place * rate).cos(), (place * rate).sin(), 1)
+    there = fused.rotary_attention(qkv, ((place + 9) * rate).cos(), ((place + 9) * rate).sin(), 1)
+    assert_near(there, here.double())
+    assert (fused.rotary_attention(qkv, None, None, 1) - here).norm() > 0.1 * here.norm()
+
+
+# More rows than one tile, and a last tile that is not full.
+@triton
+@pytest.mark.parametrize("rows", [(3, 50), (128,)])
+def test_swiglu(rows: tuple[int, ...]) -> None:
+    inputs = (normal(*rows, 64), normal(512, 64, scale=1 / 8), normal(64, 256, scale=1 / 16))
+    for grad in (True, False):
+        assert_same(fused.swiglu, swiglu, *inputs, grad=grad)
+
+
+@triton
+@pytest.mark.parametrize("inner", [64, 192])
+def test_linear_add_norm(inner: int) -> None:
+    h, weight = normal(3, 50, inner), normal(64, inner, scale=inner**-0.5)
+    assert_same(fused.linear_add_norm, linear_add_norm, h, weight, normal(3, 50, 64), grad=True)
+
+
+@triton
+@pytest.mark.parametrize("tokens", LENGTHS)
+def test_mix_tokens(tokens: int) -> None:
+    x, w_gate_up = normal(2, tokens, 256), normal(256, tokens, scale=tokens**-0.5)
+    w_down = normal(tokens, 128, scale=128**-0.5)
+    for grad in (True, False):
+        assert_same(fused.mix_tokens, mix_tokens, x, w_gate_up, w_down, grad=grad)
+    assert_same(fused.mix_tokens_plain, mix_tokens, x, w_gate_up, w_down, grad=True)
+
+
+@triton
+def test_a_block_is_one_graph() -> None:
+    """Compiled without a break, it has the values and the gradients of the eager block."""
+    cos, sin = angles(17, 64)
+
+    def block(qkv: Tensor, x: Tensor, *w: Tensor) -> Tensor:
+        x = fused.linear_add_norm(fused.rotary_attention(qkv, cos, sin, 2), w[0], x)
+        return fused.swiglu(fused.mix_tokens(x, w[1], w[2]), w[3], w[4]) + x
+
+    inputs = [
+        normal(2, 17, 3 * 128),
+        normal(2, 17, 128),
+        normal(128, 128, scale=1 / 11),
+        normal(128, 17, scale=1 / 4),
+        normal(17, 64, scale=1 / 8),
+        normal(256, 128, scale=1 / 11),
+        normal(128, 128, scale=1 / 11),
+    ]
+    for x in inputs:
+        x.requires_grad_()
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    found, truth = compiled(*inputs), block(*inputs)
+    torch.testing.assert_close(found, truth)
+    for gradient, expected in zip(
+        torch.autograd.grad(found.sum(), inputs),
+        torch.autograd.grad(truth.sum(), inputs),
+        strict=True,
+    ):
+        torch.testing.assert_close(gradient, expected)
+    with torch.no_grad():
+        torch.testing.assert_close(compiled(*inputs), truth)
+
+
+def test_the_processor_never_gets_kernels() -> None:
+    assert not fused.available(torch.zeros(1, dtype=torch.bfloat16))
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+def test_kernels_are_for_bfloat16_and_can_be_switched_off() -> None:
+    x = torch.zeros(1, dtype=torch.bfloat16, device="cuda")
+    assert fused.available(x)
+    assert not fused.available(x.float())
+    with fused.switched(False):
+        assert not fused.available(x)
+    assert fused.available(x)
+
+
+def test_importing_leaves_triton_alone() -> None:
+    code = "import sys, ronri.nn.fused; assert 'triton' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)

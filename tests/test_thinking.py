@@ -1,0 +1,351 @@
+"""Thinking: when it ends, which board wins, what it cost; views, noise and frames that go away."""
+
+import itertools
+import weakref
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from math import isqrt
+from typing import Any, final
+
+import pytest
+import torch
+from jaxtyping import Float, Int64, UInt8
+from torch import Tensor
+
+from grids import some_puzzles, some_solutions
+from ronri.data.stream import Batch
+from ronri.reasoner import Budget, Lesson, Noise, Reasoner, Thought
+from ronri.sudoku.geometry import FOUR, STANDARD, Geometry
+from ronri.thinking import Frame, answer, think
+
+# Two puzzles of a 4x4 board; they have two different solutions.
+SOLUTIONS = torch.from_numpy(some_solutions(FOUR)[[0, 3]].copy())
+PUZZLES = torch.from_numpy(some_puzzles(SOLUTIONS.numpy(), seed=0))
+
+
+@final
+@dataclass(frozen=True)
+class State:
+    seen: UInt8[Tensor, "rows cells"]
+    noise: Noise
+    # Which row of those it began with.
+    row: Int64[Tensor, "rows"]
+    step: int
+
+
+# What rows think at a step, counted from 1.
+Mind = Callable[[State], Thought]
+
+
+@final
+class Puppet(Reasoner):
+    """Thinks what it is told to think."""
+
+    def __init__(self, mind: Mind, geometry: Geometry = FOUR) -> None:
+        super().__init__(geometry)
+        self.mind = mind
+
+    def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
+        raise NotImplementedError
+
+    def begin(self, clues: UInt8[Tensor, "rows cells"], noise: Noise) -> State:
+        return State(clues, noise, torch.arange(len(clues)), 0)
+
+    def advance(self, state: State) -> tuple[State, Thought]:
+        state = replace(state, step=state.step + 1)
+        return state, self.mind(state)
+
+    def keep(self, state: State, rows: Int64[Tensor, "some"]) -> State:
+        return State(state.seen[rows], state.noise.rows(rows), state.row[rows], state.step)
+
+
+def thought_of(board: Tensor, *, halted: Any = None, confidence: Any = None) -> Thought:
+    rows = len(board)
+    digits = torch.arange(1, isqrt(board.shape[1]) + 1)
+    return Thought(
+        beliefs=(board[:, :, None] == digits).float(),
+        board=board,
+        halted=torch.zeros(rows, dtype=torch.bool) if halted is None else halted,
+        confidence=torch.zeros(rows) if confidence is None else confidence,
+    )
+
+
+def scripted(
+    right: list[str], *, halts: list[int] | None = None, sure: list[float] | None = None
+) -> Puppet:
+    """Each row has a script: `.x.` is wrong, right and wrong again, and stays as it ends.
+
+    A row halts from step `halts` on, and is as sure as `sure` says. Wrong boards tell which row
+    they are of. Rows of the first half think about the first puzzle.
+    """
+
+    def mind(state: State) -> Thought:
+        script = [right[row] for row in state.row.tolist()]
+        now = torch.tensor([text[min(state.step, len(text)) - 1] == "x" for text in script])
+        solutions = SOLUTIONS[state.row * len(SOLUTIONS) // len(right)]
+        wrong = (state.row[:, None] % 4 + 1).expand_as(solutions).to(torch.uint8)
+        return thought_of(
+            torch.where(now[:, None], solutions, wrong),
+            halted=state.step >= torch.tensor(halts or [99] * len(right))[state.row],
+            confidence=torch.tensor(sure or [0.0] * len(right))[state.row],
+        )
+
+    return Puppet(mind)
+
+
+# When thinking ends.
+
+
+def test_fixed_thinking_takes_every_step_and_the_last_board() -> None:
+    puppet = scripted([".x..", "...x"], halts=[1, 1])
+    frames = list(think(puppet, PUZZLES, Budget(steps=4)))
+    assert [frame.step for frame in frames] == [1, 2, 3, 4]
+    assert [frame.verified.tolist() for frame in frames][1] == [True, False]
+    assert [frame.finished.any().item() for frame in frames] == [False, False, False, True]
+    found = answer(puppet, PUZZLES, Budget(steps=4))
+    # The first was right once: that does not count.
+    assert found.verified.tolist() == [False, True]
+    assert torch.equal(found.board[1], SOLUTIONS[1])
+    assert found.steps.tolist() == [4, 4]
+    assert found.row_steps.tolist() == [4, 4]
+
+
+def test_rows_that_halt_by_themselves_are_dropped() -> None:
+    puppet = scripted(["..x.", "x...", ".x..", "...."], halts=[3, 1, 2, 9], sure=[0.0, 1, 2, 3])
+    budget = Budget(steps=5, samples=2, halt="own")
+    frames = list(think(puppet, PUZZLES, budget))
+    assert [frame.sample.tolist() for frame in frames] == [
+        [0, 1, 0, 1],
+        [0, 0, 1],
+        [0, 1],
+        [1],
+        [1],
+    ]
+    assert [frame.puzzle.tolist() for frame in frames] == [
+        [0, 0, 1, 1],
+        [0, 1, 1],
+        [0, 1],
+        [1],
+        [1],
+    ]
+    assert frames[-1].finished.all()
+    found = answer(puppet, PUZZLES, budget)
+    # Both rows of the first puzzle were right when they halted, the second of them surer.
+    assert found.verified.tolist() == [True, True]
+    assert found.steps.tolist() == [1, 2]
+    assert found.row_steps.tolist() == [3 + 1, 2 + 5]
+
+
+def test_a_puzzle_ends_when_one_of_its_boards_is_right() -> None:
+    puppet = scripted(["...", "..x", "...", "..."], halts=[1, 1, 1, 1], sure=[9.0, 0, 1, 2])
+    budget = Budget(steps=6, samples=2, halt="verified")
+    frames = list(think(puppet, PUZZLES, budget))
+    assert [frame.puzzle.tolist() for frame in frames] == [[0, 0, 1, 1]] * 3 + [[1, 1]] * 3
+    assert frames[2].finished.tolist() == [True, True, False, False]
+    found = answer(puppet, PUZZLES, budget)
+    assert found.verified.tolist() == [True, False]
+    assert torch.equal(found.board[0], SOLUTIONS[0])
+    assert found.steps.tolist() == [3, 6]
+    assert found.row_steps.tolist() == [6, 12]
+
+
+def test_no_reasoner_thinks_longer_than_makes_sense() -> None:
+    puppet = scripted(["....", "...."])
+    puppet.most_steps = 2
+    frames = list(think(puppet, PUZZLES, Budget(steps=5)))
+    assert [frame.finished.all().item() for frame in frames] == [False, True]
+    assert len(list(think(puppet, PUZZLES, Budget(steps=1)))) == 1
+
+
+# Which board wins.
+
+
+@pytest.mark.parametrize(
+    ("right", "sure", "winner"),
+    [
+        ("..x.", [3.0, 2.0, 1.0, 0.0], 2),
+        (".xx.", [3.0, 0.5, 1.0, 0.0], 2),
+        ("....", [0.0, 1.0, 2.0, -1.0], 2),
+        ("....", [1.0, 2.0, 2.0, 2.0], 1),
+        ("xx..", [0.0, 0.0, 5.0, 5.0], 0),
+        ("....", [float("-inf")] * 4, 0),
+    ],
+)
+def test_valid_boards_win_then_sure_ones_then_the_first(
+    right: str, sure: list[float], winner: int
+) -> None:
+    puppet = scripted([*right, *"...."], sure=[*sure, *sure])
+    found = answer(puppet, PUZZLES, Budget(steps=2, samples=4))
+    frame = list(think(puppet, PUZZLES, Budget(steps=2, samples=4)))[-1]
+    assert found.verified[0] == (right[winner] == "x")
+    assert found.confidence[0] == sure[winner]
+    assert torch.equal(found.board[0], frame.thought.board[winner])
+
+
+def test_a_later_board_must_be_better() -> None:
+    budget = Budget(steps=3, samples=2, halt="own")
+    for right, sure, step in (
+        (["...", "..."], [1.0, 1.0], 1),
+        (["...", "..."], [1.0, 2.0], 3),
+        (["x..", "..."], [1.0, 2.0], 1),
+        (["...", "..x"], [2.0, 1.0], 3),
+        (["x..", "..x"], [1.0, 2.0], 3),
+        (["...", "..."], [float("-inf"), float("-inf")], 1),
+    ):
+        puppet = scripted([*right, "...", "..."], halts=[1, 3, 1, 1], sure=[*sure, 0.0, 0.0])
+        assert answer(puppet, PUZZLES, budget).steps[0] == step
+
+
+@pytest.mark.parametrize("halt", ["fixed", "own", "verified"])
+def test_a_board_that_changes_a_clue_is_never_verified(halt: Any) -> None:
+    """The board of another puzzle is a perfect grid, and wrong."""
+    swapped = Puppet(
+        lambda state: thought_of(SOLUTIONS.flip(0)[state.row], confidence=torch.ones(2))
+    )
+    found = answer(swapped, PUZZLES, Budget(steps=2, halt=halt))
+    assert not found.verified.any()
+    assert torch.equal(found.board, SOLUTIONS.flip(0))
+    # Nor is a board with nothing in it, and nothing is pasted in.
+    silent = Puppet(lambda state: thought_of(torch.zeros_like(state.seen)))
+    found = answer(silent, PUZZLES, Budget(steps=1, halt=halt))
+    assert not found.verified.any()
+    assert not found.board.any()
+
+
+# Views.
+
+
+@pytest.mark.parametrize("geometry", STANDARD, ids=str)
+def test_views_are_mapped_back(geometry: Geometry) -> None:
+    """What is said of the puzzle as it is seen comes back as said of the puzzle as it was given."""
+    puzzles = torch.from_numpy(some_puzzles(some_solutions(geometry), seed=1))
+    shown: list[Tensor] = []
+
+    def echo(state: State) -> Thought:
+        shown.append(state.seen)
+        first = (state.seen != 0).int().argmax(dim=1)
+        digit = state.seen.gather(1, first[:, None])[:, 0].long()
+        # Every third row has nothing to tell.
+        quiet = state.row % 3 == 0
+        events = [torch.full_like(digit, 7), first.where(~quiet, -1), digit.where(~quiet, 0)]
+        return replace(
+            thought_of(state.seen), events=torch.stack(events, 1), energy=state.row.float()
+        )
+
+    (frame,) = think(Puppet(echo, geometry), puzzles, Budget(steps=1, views=5, samples=2))
+    given = puzzles[frame.puzzle]
+    assert torch.equal(frame.thought.board, given)
+    assert torch.equal(frame.thought.beliefs, thought_of(given).beliefs)
+    plain = frame.view == 0
+    assert torch.equal(shown[0][plain], given[plain])
+    assert (shown[0] != given).any(dim=1)[~plain].float().mean() > 0.9
+    # Samples of a view see the same board.
+    assert torch.equal(shown[0][0::2], shown[0][1::2])
+    assert frame.thought.events is not None
+    assert frame.thought.energy is not None
+    kind, cell, digit = frame.thought.events.unbind(dim=1)
+    quiet = torch.arange(len(kind)) % 3 == 0
+    assert (kind == 7).all()
+    assert ((cell == -1) & (digit == 0))[quiet].all()
+    assert (given.gather(1, cell.clamp(min=0)[:, None])[:, 0] == digit)[~quiet].all()
+    assert torch.equal(frame.thought.energy, torch.arange(len(kind)).float())
+
+
+def test_views_stay_with_their_rows_when_others_are_dropped() -> None:
+    def mind(state: State) -> Thought:
+        return thought_of(state.seen, halted=state.row % 4 < state.step)
+
+    frames = list(think(Puppet(mind), PUZZLES, Budget(steps=4, views=4, halt="own")))
+    assert [len(frame.puzzle) for frame in frames] == [8, 6, 4, 2]
+    for frame in frames:
+        assert torch.equal(frame.thought.board, PUZZLES[frame.puzzle])
+
+
+# Noise.
+
+
+# Puzzle, view, sample and step.
+Where = tuple[bytes, int, int, int]
+
+
+def noise_of(clues: Tensor, budget: Budget, seed: int) -> dict[Where, tuple[Tensor, Tensor]]:
+    """The noise that each row gets at each step, and the board it sees."""
+    given: list[tuple[Tensor, Tensor]] = []
+
+    def mind(state: State) -> Thought:
+        given.extend(zip(state.noise.normal(state.step, 16), state.seen, strict=True))
+        return thought_of(state.seen, halted=state.row % 3 < state.step)
+
+    where = []
+    for frame in think(Puppet(mind), clues, budget, seed=seed):
+        rows = zip(frame.puzzle.tolist(), frame.view.tolist(), frame.sample.tolist(), strict=True)
+        for puzzle, view, sample in rows:
+            where.append((clues[puzzle].numpy().tobytes(), view, sample, frame.step))
+    return dict(zip(where, given, strict=True))
+
+
+def test_randomness_depends_on_seed_puzzle_view_sample_and_step_alone() -> None:
+    budget = Budget(steps=3, samples=3, views=2)
+    together = noise_of(PUZZLES, budget, seed=4)
+    assert len(together) == 2 * 2 * 3 * 3
+    # Alone, in another order, beside a copy, with more samples and views, with rows dropped.
+    for other in (
+        noise_of(PUZZLES[:1], budget, seed=4),
+        noise_of(PUZZLES[[1, 0, 1]], budget, seed=4),
+        noise_of(PUZZLES, replace(budget, samples=4, views=3), seed=4),
+        noise_of(PUZZLES, replace(budget, halt="own"), seed=4),
+    ):
+        shared = together.keys() & other.keys()
+        assert len(shared) >= 18
+        for key in shared:
+            assert torch.equal(together[key][0], other[key][0])
+            assert torch.equal(together[key][1], other[key][1])
+    # No two have the same noise, and the first sample has none.
+    loud = []
+    for noise in (together, noise_of(PUZZLES, budget, seed=5)):
+        for (_, _, sample, _), (numbers, _) in noise.items():
+            assert numbers.any() == (sample > 0)
+            if sample > 0:
+                loud.append(numbers)
+    assert not any(torch.equal(a, b) for a, b in itertools.combinations(loud, 2))
+
+
+# Frames.
+
+
+def test_frames_do_not_pile_up() -> None:
+    puppet = scripted(["." * 9] * 4)
+    frames: list[weakref.ref[Frame]] = []
+    thoughts: list[weakref.ref[Thought]] = []
+    for frame in think(puppet, PUZZLES, Budget(steps=9, views=2)):
+        frames.append(weakref.ref(frame))
+        thoughts.append(weakref.ref(frame.thought))
+        del frame
+        assert sum(ref() is not None for ref in frames) == 0
+        assert sum(ref() is not None for ref in thoughts) <= 1
+    assert len(frames) == 9
+
+
+def test_answers_can_be_watched_and_advance_replaced() -> None:
+    puppet = scripted([".x", "x."])
+    watched: list[Frame] = []
+    calls: list[int] = []
+
+    def advance(state: State) -> tuple[State, Thought]:
+        calls.append(state.step)
+        return puppet.advance(state)
+
+    found = answer(puppet, PUZZLES, Budget(steps=2), advance=advance, watch=watched.append)
+    assert calls == [0, 1]
+    assert [frame.step for frame in watched] == [1, 2]
+    assert torch.equal(watched[-1].thought.board, found.board)
+
+
+def test_budgets() -> None:
+    assert Budget(steps=3, halt="own").one_pass
+    assert not Budget(steps=3, halt="verified").one_pass
+    assert not Budget(steps=3, samples=2).one_pass
+    assert not Budget(steps=3, views=2).one_pass
+    for steps, samples, views in ((0, 1, 1), (1, 0, 1), (1, 1, -1)):
+        with pytest.raises(ValueError, match="at least 1"):
+            Budget(steps=steps, samples=samples, views=views)
