@@ -16,8 +16,8 @@ from ronri.reasoner import Budget
 from ronri.training.release import release, write_card
 
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
-# One pass: as many steps as a training slot has, four times as many, and as many as it wants.
-BUDGETS = (Budget(steps=16), Budget(steps=64), Budget(steps=64, halt="own"))
+# One pass: as many steps as a training slot has, and four times as many.
+BUDGETS = (Budget(steps=16), Budget(steps=64))
 
 
 def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str, Any]]:

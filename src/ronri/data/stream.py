@@ -84,13 +84,12 @@ class PuzzleStream:
     def _lessons(
         self, keys: Int64[Tensor, "slots"]
     ) -> tuple[UInt8[Tensor, "slots cells"], UInt8[Tensor, "slots cells"]]:
-        draw = chance.uniform(chance.fork(keys, 0), 1)
-        which = torch.bucketize(draw[:, 0], self._edges, right=True)
-        row = self._starts[which] + chance.below(chance.fork(keys, 1), self._counts[which])
+        which = torch.bucketize(chance.uniform(keys, 1)[:, 0], self._edges, right=True)
+        row = self._starts[which] + chance.below(chance.fork(keys, 0), self._counts[which])
         clues, solutions = unpack(self._records[row], self.geometry)
         if not self.augment:
             return clues, solutions
-        symmetries = random_symmetries(chance.fork(keys, 2), self.geometry)
+        symmetries = random_symmetries(chance.fork(keys, 1), self.geometry)
         return symmetries.apply(clues), symmetries.apply(solutions)
 
     @property

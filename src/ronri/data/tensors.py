@@ -62,22 +62,31 @@ class Symmetries:
 def random_symmetries(keys: Int64[Tensor, "rows"], geometry: Geometry) -> Symmetries:
     """A symmetry for each key, every one equally likely."""
     size, height, width = geometry.size, geometry.box_height, geometry.box_width
-    row_from = _lines(chance.fork(keys, 1), size // height, height)
-    column_from = _lines(chance.fork(keys, 2), size // width, width)
+    bands, stacks = size // height, size // width
+    # All random bits at once: on a GPU it is the number of small operations that costs.
+    draws = chance.draws(keys, 1 + 3 * size + bands + stacks)
+    flip, for_digits, for_rows, for_columns = draws.tensor_split(
+        (1, 1 + size, 1 + 2 * size + bands), dim=1
+    )
+    row_from = _lines(for_rows, bands, height)
+    column_from = _lines(for_columns, stacks, width)
     cell_from = row_from[:, :, None] * size + column_from[:, None, :]
     if height == width:
-        flip = (chance.fork(keys, 3) & 1).bool()
-        cell_from = torch.where(flip[:, None, None], cell_from.transpose(1, 2), cell_from)
-    digits = chance.permutations(chance.fork(keys, 4), size) + 1
+        turned = cell_from.transpose(1, 2)
+        cell_from = torch.where((flip & 1).bool()[:, :, None], turned, cell_from)
+    digits = for_digits.argsort(dim=1) + 1
     nothing = torch.zeros_like(digits[:, :1])
     return Symmetries(cell_from.flatten(1), torch.cat([nothing, digits], dim=1))
 
 
-def _lines(keys: Int64[Tensor, "rows"], groups: int, members: int) -> Int64[Tensor, "rows size"]:
-    """Rows (or columns) in a new order that keeps bands (or stacks) together."""
-    group = chance.permutations(chance.fork(keys, 0), groups)
-    inside = [chance.permutations(chance.fork(keys, 1 + g), members) for g in range(groups)]
-    return (group[:, :, None] * members + torch.stack(inside, dim=1)).flatten(1)
+def _lines(
+    draws: Int64[Tensor, "rows groups_and_size"], groups: int, members: int
+) -> Int64[Tensor, "rows size"]:
+    """Rows (or columns) in a random order that keeps bands (or stacks) together."""
+    for_groups, for_members = draws.tensor_split((groups,), dim=1)
+    group = for_groups.argsort(dim=1)
+    inside = for_members.unflatten(1, (groups, members)).argsort(dim=2)
+    return (group[:, :, None] * members + inside).flatten(1)
 
 
 def unpack(

@@ -18,8 +18,9 @@ from ronri.training.checkpoints import Checkpoints, read_snapshot
 
 def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None) -> dict[str, Any]:
     """Write a model from the best checkpoint of a run; returns its card, without scores yet."""
-    best = Checkpoints(run).best()
-    if best is None:
+    checkpoints = Checkpoints(run)
+    best, last = checkpoints.best(), checkpoints.latest(_complain)
+    if best is None or last is None:
         raise ValueError(f"{run} has no validated checkpoint: train it until it has one")
     snapshot = read_snapshot(best)
     facts = snapshot.facts
@@ -31,7 +32,8 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         for key, value in snapshot.tensors.items()
         if key.startswith("ema.")
     }
-    minutes = facts["seconds"] / 60 + facts["ancestors_minutes"]
+    # The whole run is the cost, also if its best moment came before the end.
+    minutes = last.facts["seconds"] / 60 + facts["ancestors_minutes"]
     sha256 = loading.save(
         out,
         kind=settings.reasoner,
@@ -54,6 +56,7 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         "commit": commit,
         "data": facts["data"],
         "steps": snapshot.step,
+        "steps_in_run": last.step,
         "batch": facts["batch"],
         "admitted_puzzles": facts["admitted"],
         "minutes": minutes,
@@ -62,6 +65,10 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         "validation": facts["validation"],
         "scores": [],
     }
+
+
+def _complain(line: str) -> None:
+    raise ValueError(line)
 
 
 def write_card(card: dict[str, Any], out: Path) -> None:
@@ -84,9 +91,10 @@ A `{card["reasoner"]}` reasoner for {card["board"]} boards: {card["parameters"]:
 moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:.1f} MB), and scored as \
 rounded.
 
-Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: {card["steps"]:,} updates \
-of {card["batch"]} slots, {card["admitted_puzzles"]:,} puzzles begun, {card["minutes"]:.1f} \
-minutes on {machine}, compilation and validation included.
+Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \
+{card["steps"]:,} of {card["steps_in_run"]:,} updates of {card["batch"]} slots, the best by \
+validation; {card["admitted_puzzles"]:,} puzzles begun by then. The run took \
+{card["minutes"]:.1f} minutes on {machine}, compilation and validation included.
 
 ## Learned from
 

@@ -92,19 +92,6 @@ def swiglu(
     return F.linear(kernels.swiglu_hidden(flat, w_gate_up), w_down).view(x.shape)
 
 
-def linear_add_norm(
-    h: Float[Tensor, "*batch inner"],
-    weight: Float[Tensor, "width inner"],
-    residual: Float[Tensor, "*batch width"],
-    epsilon: float = 1e-5,
-) -> Float[Tensor, "*batch width"]:
-    """rms_norm(residual + h weight')."""
-    from ronri.nn.fused.kernels.residual import linear_add_norm as operation
-
-    flat = residual.flatten(0, -2)
-    return operation(h.flatten(0, -2), weight, flat, epsilon)[0].view(residual.shape)
-
-
 def mix_tokens(
     x: Float[Tensor, "batch tokens width"],
     w_gate_up: Float[Tensor, "two_inner tokens"],
@@ -112,11 +99,11 @@ def mix_tokens(
     epsilon: float = 1e-5,
 ) -> Float[Tensor, "batch tokens width"]:
     """A SwiGLU over positions, its residual, and the norm over positions."""
-    from ronri.nn.fused.kernels import mixing, mixing_kept
+    if torch.is_grad_enabled():
+        return mix_tokens_plain(x, w_gate_up, w_down, epsilon)
+    from ronri.nn.fused.kernels import mixing
 
     w_gate_up = F.pad(w_gate_up, (0, mixing.padded(x.shape[1]) - x.shape[1]))
-    if torch.is_grad_enabled():
-        return mixing_kept.mix_tokens_kept(x, w_gate_up, w_down, epsilon)[0]
     return mixing.mix_tokens(x, w_gate_up, w_down, epsilon)
 
 
@@ -128,8 +115,8 @@ def mix_tokens_plain(
 ) -> Float[Tensor, "batch tokens width"]:
     """The same for the compiler to fuse, on any device.
 
-    Nothing is transposed; tokens are padded to a multiple of 8, without which rows of the weights
-    would start where tensor cores cannot read.
+    Nothing is transposed; tokens are padded to a multiple of 8, from the first product to the norm,
+    for products of other sizes are far slower, and so are those of their gradients.
     """
     batch, tokens, _ = x.shape
     rest = -tokens % 8
@@ -138,6 +125,8 @@ def mix_tokens_plain(
     gate, up = (
         torch.bmm(F.pad(half, (0, rest)).expand(batch, -1, -1), rows) for half in w_gate_up.chunk(2)
     )
-    mixed = torch.bmm(w_down.expand(batch, -1, -1), F.silu(gate) * up)
-    total = x.float() + mixed.float()
-    return (total * torch.rsqrt(total.square().mean(1, keepdim=True) + epsilon)).to(x.dtype)
+    down = F.pad(w_down, (0, 0, 0, rest)).expand(batch, -1, -1)
+    total = rows.float() + torch.bmm(down, F.silu(gate) * up).float()
+    # What was padded is still zero.
+    factor = torch.rsqrt(total.square().sum(1, keepdim=True) / tokens + epsilon)
+    return (total[:, :tokens] * factor).to(x.dtype)

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.library import custom_op
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from ronri.nn.fused.kernels.activation import sigmoid
+from ronri.nn.fused.kernels.activation import halves, sigmoid
 
 
 @triton.jit
@@ -27,14 +27,6 @@ def place(program, rows, columns, GROUP: tl.constexpr):
     height = tl.minimum(rows - first, GROUP)
     within = program % per_group
     return first + within % height, within // height
-
-
-@triton.jit
-def halves(tile):
-    """The left and the right half of a tile, which every thread already holds."""
-    ROWS: tl.constexpr = tile.shape[0]
-    COLUMNS: tl.constexpr = tile.shape[1]
-    return tile.reshape([ROWS, 2, COLUMNS // 2]).permute(0, 2, 1).split()
 
 
 @triton.jit
