@@ -1,6 +1,7 @@
 """Release weights with their card: `python benchmarks/release.py RUN --name trm --recipe trm`.
 
-`--rescore NAME` scores released weights again and renews their card.
+`--rescore NAME` scores released weights again and renews their card; `--render NAME` writes the
+card and the table of the README anew from what was scored.
 """
 
 import argparse
@@ -8,6 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import report
 from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
@@ -15,6 +17,7 @@ from ronri.evaluation.trials import Puzzles, hold
 from ronri.reasoner import Budget
 from ronri.training.release import release, write_card
 
+PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
 # One pass: as many steps as a training slot has, and four times as many.
 BUDGETS = (Budget(steps=16), Budget(steps=64))
@@ -32,6 +35,31 @@ def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str,
     return found
 
 
+def summary(card: dict[str, Any]) -> str:
+    """The first screen's table: one pass of the released weights."""
+    head = ("one pass of `" + card["name"] + "`", "puzzles", "steps", "solved", "interval")
+    rows: list[tuple[str, ...]] = []
+    for score in card["scores"]:
+        if score["budget"]["halt"] != "fixed":
+            continue
+        low, high = score["puzzle_accuracy_ci95"]
+        rows.append(
+            (
+                f"`{score['data']}`",
+                f"{score['n']:,}",
+                str(score["budget"]["steps"]),
+                f"{100 * score['puzzle_accuracy']:.2f} %",
+                f"{100 * low:.2f}–{100 * high:.2f} %",
+            )
+        )
+    cost = (
+        f"{card['parameters'] / 1e6:.2f} million parameters, trained for {card['minutes']:.1f} "
+        f"minutes on one {card['device']} at commit `{card['commit'][:7]}`"
+    )
+    where = f"src/ronri/weights/{card['name']}/card.md"
+    return f"{report.table(head, rows)}\n{cost}: [the card]({where}).\n"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="the folder of a training run")
@@ -39,10 +67,17 @@ def main() -> None:
     parser.add_argument("--recipe", help="the recipe and flags that made the run")
     parser.add_argument("--out", type=Path, help="where to write, if not among released weights")
     parser.add_argument("--rescore", metavar="NAME", help="released weights to score again")
+    parser.add_argument("--render", metavar="NAME", help="a card to write anew, without scoring")
     parser.add_argument("--commit", default=commit(), help="the commit that the run was made at")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     options = parser.parse_args()
+    if options.render:
+        out = loading.RELEASED / options.render
+        card = json.loads((out / "card.json").read_text())
+        write_card(card, out)
+        report.renew(PAGE, "scores", summary(card))
+        return
     if options.rescore:
         out = loading.RELEASED / options.rescore
         card = json.loads((out / "card.json").read_text())

@@ -34,7 +34,7 @@ from ronri.training.run import Run
 BATCH = 768
 # Milliseconds a step we hold ourselves to on one H200.
 WANTED = {"trm-paper": 68.0, "trm-paper-mlp": 75.0}
-PATHS = ("eager", "compiled", "fused", "replayed")
+PATHS = ("eager", "compiled", "fused")
 PAGE = report.ROOT / "docs" / "trm.md"
 
 
@@ -86,9 +86,9 @@ def measure(name: str, path: str, device: torch.device, steps: int) -> Measured:
     run = begin(replace(recipe, optim=replace(recipe.optim, warmup=50)), device)
     events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
     found = []
-    with fused.switched(path in ("fused", "replayed")):
+    with fused.switched(path == "fused"):
         if path != "eager":
-            run.compile(replay=path == "replayed")
+            run.compile()
         begun = time.perf_counter()
         for step in range(steps):
             found.append(run.update()["loss"])
@@ -142,6 +142,10 @@ def markdown(result: dict[str, Any]) -> str:
     return report.table(head, rows)
 
 
+def text(result: dict[str, Any]) -> str:
+    return f"{markdown(result)}\n{sentences(result)}"
+
+
 def sentences(result: dict[str, Any]) -> str:
     apart = [
         f"{pair} {100 * difference:.2f} %" for pair, difference in result["differences"].items()
@@ -187,7 +191,7 @@ def main() -> None:
                     options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
         report.keep("training", result)
-        report.renew(PAGE, "training", f"{markdown(result)}\n{sentences(result)}")
+        report.renew(PAGE, "training", text(result))
 
 
 if __name__ == "__main__":

@@ -1,13 +1,22 @@
 """What the documents say is what is in the tree."""
 
+import hashlib
+import json
 import re
 from pathlib import Path
 
+import carry
 import game
 import importing
+import killing
+import laptop
+import release
 import report
 import suites
+import training
+from ronri import loading
 from ronri.data.sources import SUITES
+from ronri.training.release import card_text
 
 ROOT = Path(__file__).parents[1]
 
@@ -34,6 +43,27 @@ def test_the_import_in_the_documents_is_that_of_the_result_file() -> None:
     assert report.block(importing.PAGE, "importing") == importing.sentence(found)
     assert found["kept"] == found["rows"]
     assert found["peak_bytes"] < 2**30
+
+
+def test_scores_in_the_readme_are_those_of_the_card() -> None:
+    for folder in loading.RELEASED.glob("*/card.json"):
+        card = json.loads(folder.read_text())
+        assert (folder.parent / "card.md").read_text() == card_text(card)
+        weights = (folder.parent / "weights.safetensors").read_bytes()
+        assert hashlib.sha256(weights).hexdigest() == card["sha256"]
+    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
+    assert report.block(release.PAGE, "scores") == release.summary(card)
+
+
+def test_what_was_measured_of_training_is_what_the_documents_say() -> None:
+    for name, page, text in (
+        ("carry", carry.PAGE, carry.text),
+        ("laptop", laptop.PAGE, laptop.text),
+        ("killing", killing.PAGE, killing.text),
+        ("training", training.PAGE, training.text),
+    ):
+        assert report.block(page, name) == text(report.kept(name))
+    assert report.kept("killing")["identical"]
 
 
 def test_the_map_of_the_house_names_every_module() -> None:

@@ -24,8 +24,9 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from ronri import registry
-from ronri.nn import devices
+from ronri.nn import devices, fused
 from ronri.nn.ema import restore_tensors
+from ronri.nn.linear import undrawn
 from ronri.reasoner import Budget, Halt, Reasoner
 from ronri.recipe import config_from_plain
 from ronri.sudoku.board import parse, to_text
@@ -34,6 +35,9 @@ from ronri.thinking import answer
 
 FORMAT = 1
 RELEASED = Path(__file__).parent / "weights"
+
+# How much longer than in training a reasoner may think about a puzzle that someone wants solved.
+PATIENCE = 4
 
 # Which weights: the moving average, or those that the last update left.
 Which = Literal["ema", "raw"]
@@ -80,13 +84,12 @@ class Loaded:
         views: int = 1,
         halt: Halt | None = None,
     ) -> Budget:
-        """A budget; by default as many steps as in training and the reasoner's own halting."""
-        one_row = samples == views == 1
+        """A budget for someone who wants an answer: think long, and stop when a board is right."""
         return Budget(
-            steps=self.reasoner.usual_steps if steps is None else steps,
+            steps=PATIENCE * self.reasoner.usual_steps if steps is None else steps,
             samples=samples,
             views=views,
-            halt=halt or ("own" if one_row else "verified"),
+            halt=halt or "verified",
         )
 
     def check_fits(self, geometry: Geometry) -> None:
@@ -189,13 +192,15 @@ def load(
     own = next((g for g in STANDARD if g.name == facts["board"]), None)
     if own is None:
         raise ValueError(f"{folder}: no board is called {facts['board']!r}")
-    reasoner = entry.build(config_from_plain(entry.config, facts["config"]), own)
+    with undrawn():
+        reasoner = entry.build(config_from_plain(entry.config, facts["config"]), own)
     try:
         restore_tensors(reasoner.state_dict(), stored.tensors)
     except ValueError as error:
         raise ValueError(f"{folder}: the weights do not fit the config: {error}") from error
     reasoner.to(place).eval()
     reasoner.compute_dtype = devices.compute_dtype(place)
+    fused.look(place)
     return Loaded(
         reasoner, name, facts["reasoner"], stored.which, facts["sha256"], facts["minutes"]
     )

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ronri.data import sources
-from ronri.data.sources import GENERATED, LISTS, PUBLIC, SUITES, locate, open_set
-from ronri.data.splits import keys_of
+from ronri.data.sources import GENERATED, LISTS, PUBLIC, SUITES, TRAINING, locate, open_set
+from ronri.data.splits import keys_of, set_keys
 from ronri.data.store import PuzzleSet
 from ronri.sudoku.board import to_lines
 from ronri.sudoku.exact import solve
@@ -45,6 +45,23 @@ def test_generated_suites_are_rebuilt_identically(name: str, cache: Path) -> Non
     assert (int(clues.min()), int(clues.max())) == (order.fewest_clues, order.most_clues)
     assert len(np.unique(keys_of(puzzles, solutions, suite.geometry).puzzles)) == order.count
     assert not np.isnan(suite.ratings()).any()
+
+
+@pytest.mark.parametrize("name", TRAINING)
+def test_what_is_learned_from_shares_nothing_with_its_suite(
+    name: str, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = replace(TRAINING[name], count=min(TRAINING[name].count, 1000))
+    monkeypatch.setitem(TRAINING, name, order)
+    learned, suite = open_set(name, cache=cache), open_set(name.removesuffix("-train"), cache=cache)
+    assert len(learned) == order.count
+    assert not np.isin(set_keys(learned).split, set_keys(suite).split).any()
+
+
+def test_a_stored_set_in_the_folder_of_lists_goes_first(listed: Path, tmp_path: Path) -> None:
+    made = open_set(str(listed), cache=tmp_path / "cache")
+    (tmp_path / "clue17-train.ronri").write_bytes(made.path.read_bytes())
+    assert len(open_set("clue17-train", lists=tmp_path)) == 20
 
 
 def test_a_suite_is_made_once_and_again_if_damaged(

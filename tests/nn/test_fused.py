@@ -219,6 +219,7 @@ def test_the_processor_never_gets_kernels() -> None:
 @pytest.mark.skipif(not CUDA, reason="needs a GPU")
 def test_kernels_are_for_bfloat16_and_can_be_switched_off() -> None:
     x = torch.zeros(1, dtype=torch.bfloat16, device="cuda")
+    fused.look(x.device)
     assert fused.available(x)
     assert not fused.available(x.float())
     with fused.switched(False):

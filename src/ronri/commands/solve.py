@@ -42,7 +42,7 @@ def solve(
         arg(
             metavar="N",
             help="Steps of thinking.",
-            help_behavior_hint="(default: as many as in training)",
+            help_behavior_hint="(default: four times as many as in training)",
         ),
     ] = None,
     samples: Annotated[
@@ -56,7 +56,7 @@ def solve(
         arg(
             help="When to stop: after all steps, when the network itself says so, or when a board "
             "passes the check.",
-            help_behavior_hint="(default: own, or verified with several samples or views)",
+            help_behavior_hint="(default: verified)",
         ),
     ] = None,
     seed: Seed = 0,

@@ -4,6 +4,8 @@ Weights are kept in float32, and used in the precision of what they are multipli
 runs in bfloat16 when it is given bfloat16.
 """
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import final
 
 import torch
@@ -15,6 +17,20 @@ from torch import Tensor, nn
 _CUT_STD = 0.87962566103423978
 
 
+_drawing = True
+
+
+@contextmanager
+def undrawn() -> Iterator[None]:
+    """Leave new weights as they come: for those who are about to load others."""
+    global _drawing
+    _drawing = False
+    try:
+        yield
+    finally:
+        _drawing = True
+
+
 @torch.no_grad()
 def truncated_normal_(
     tensor: Tensor, std: float, generator: torch.Generator | None = None
@@ -24,6 +40,8 @@ def truncated_normal_(
     The tails are cut off at two standard deviations. That makes the rest narrower, so what is left
     is widened again, as JAX does it and `torch.nn.init.trunc_normal_` does not.
     """
+    if not _drawing:
+        return tensor
     nn.init.trunc_normal_(tensor, 0.0, 1.0, -2.0, 2.0, generator=generator)
     return tensor.mul_(std / _CUT_STD)
 

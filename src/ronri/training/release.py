@@ -111,8 +111,8 @@ One pass means one row, no noise, no symmetric views, no check. Every board is t
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
 Wilson's, at 95 %.
 
-| suite | puzzles | steps | halt | solved | interval | errors | row-steps a puzzle | ms a puzzle |
-| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: |
+| suite | puzzles | steps | halt | solved | interval | errors |
+| --- | ---: | ---: | --- | ---: | --- | ---: |
 {rows}
 
 Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
@@ -129,9 +129,8 @@ def _apart(board: str) -> str:
 def _score_row(score: dict[str, Any]) -> str:
     low, high = score["puzzle_accuracy_ci95"]
     budget = score["budget"]
-    spent = f"{score['row_steps_per_puzzle']:.1f}"
     return (
         f"| `{score['data']}` | {score['n']:,} | {budget['steps']} | {budget['halt']} | "
         f"{100 * score['puzzle_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} % | "
-        f"{score['errors']:,} | {spent} | {score['ms_per_puzzle']:.2f} |"
+        f"{score['errors']:,} |"
     )

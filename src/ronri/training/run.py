@@ -11,7 +11,7 @@ from torch import Tensor
 from ronri import loading, registry
 from ronri.data.stream import Batch
 from ronri.evaluation.records import Records, score
-from ronri.nn import devices
+from ronri.nn import devices, fused
 from ronri.nn.ema import Ema, restore_tensors
 from ronri.reasoner import Budget, Lesson, Reasoner
 from ronri.recipe import Optim, Recipe, to_plain
@@ -33,6 +33,7 @@ class Run:
         entry = registry.find(recipe.reasoner)
         self.reasoner: Reasoner = entry.build(recipe.model, recipe.geometry).to(world.device)
         self.reasoner.compute_dtype = devices.compute_dtype(world.device)
+        fused.look(world.device)
         self.ema = Ema(self.reasoner)
         self.optimisers = build_optimisers(
             self.reasoner, _for_batch(recipe.optim, batch, recipe.base_batch)
@@ -43,7 +44,6 @@ class Run:
             material.sources, slots, seed=recipe.seed, augment=recipe.data.augment
         )
         self._learn: Callable[[Batch, Any, Tensor], Lesson] = self.reasoner.training_step
-        self._replayed = False
         self.carry = self.reasoner.initial_carry(slots)
         self._all_free = torch.ones_like(slots, dtype=torch.bool)
         self._progress_there = torch.zeros((), device=world.device)
@@ -54,28 +54,16 @@ class Run:
         self.validation: Validation | None = None
         self.best: Validation | None = None
 
-    def compile(self, *, replay: bool = False) -> None:
-        """Compile the training step; with `replay`, record it once and play it back (CUDA graphs).
-
-        Played back, every step writes into the same memory: what is to last must be copied.
-        """
-        self._learn = torch.compile(self._learn, mode="reduce-overhead" if replay else None)
-        self._replayed = replay
+    def compile(self) -> None:
+        """Compile the training step."""
+        self._learn = torch.compile(self._learn)
 
     def update(self) -> dict[str, Tensor]:
         """One step on every slot and one update; returns what it measured, still on the device."""
         self._progress_there.fill_(self.progress)
         free = self._all_free if self.carry is None else self.carry.free
-        if self._replayed:
-            torch.compiler.cudagraph_mark_step_begin()
         lesson = self._learn(self.lessons.take(free), self.carry, self._progress_there)
-        measured = {"loss": lesson.loss.detach(), **lesson.metrics}
         self.carry = lesson.carry
-        if self._replayed:
-            measured = {name: value.clone() for name, value in measured.items()}
-            if self.carry is not None:
-                copies = {name: value.clone() for name, value in self.carry.tensors().items()}
-                self.carry = self.reasoner.load_carry(copies)
         self.optimisers.zero_grad()
         lesson.loss.backward()
         parameters = list(self.reasoner.parameters())
@@ -85,7 +73,7 @@ class Run:
         self.ema.update(self.recipe.optim.ema)
         self.reasoner.after_update(self._progress_there)
         self.step += 1
-        return {**measured, "gradient_norm": norm.detach()}
+        return {"loss": lesson.loss.detach(), **lesson.metrics, "gradient_norm": norm.detach()}
 
     def tick(self, seconds: float) -> None:
         """How much of the run is done, by whichever limit is set."""

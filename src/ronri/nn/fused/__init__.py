@@ -20,19 +20,25 @@ from jaxtyping import Float
 from torch import Tensor
 
 _on = True
+_supported = False
+
+
+def look(device: torch.device) -> None:
+    """Find out whether the kernels run on a device. Until someone has looked, they are not used.
+
+    Compiled code cannot ask a device: whoever puts a network on one looks before.
+    """
+    global _supported
+    _supported = (
+        device.type == "cuda"
+        and importlib.util.find_spec("triton") is not None
+        and torch.cuda.get_device_capability(device) >= (9, 0)
+    )
 
 
 def available(x: Tensor) -> bool:
     """Whether the kernels can work on a tensor where it is, and nobody has switched them off."""
-    return _on and x.is_cuda and x.dtype == torch.bfloat16 and _supported()
-
-
-# The compiler asks once, while it traces.
-@torch.compiler.assume_constant_result
-def _supported() -> bool:
-    """Whether Triton is there, and a GPU that it can drive with tensor descriptors."""
-    has_triton = importlib.util.find_spec("triton") is not None
-    return has_triton and torch.cuda.get_device_capability() >= (9, 0)
+    return _on and _supported and x.is_cuda and x.dtype == torch.bfloat16
 
 
 def fits_attention(tokens: int, head_width: int) -> bool:

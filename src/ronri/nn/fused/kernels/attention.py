@@ -176,9 +176,10 @@ def rotary_attention_backward(
     width = fused // 3
     assert out_grad.is_contiguous()
     qkv_grad = torch.empty_like(qkv)
-    first, second = tiles(length)
-    # Few warps with all the registers there are: two programs share a multiprocessor, one loads
-    # while the other computes.
+    rows = max(16, triton.next_power_of_2(length))
+    keys = min(64, rows)
+    # 128 registers let two programs share a multiprocessor: one loads while the other computes.
+    spare = {"maxnreg": 128} if rows == 128 else {}
     attention_backward[(batch * heads,)](
         qkv,
         qkv if cos is None else cos,
@@ -191,11 +192,13 @@ def rotary_attention_backward(
         (width // heads) ** -0.5,
         HEADS=heads,
         HALF=width // heads // 2,
-        ROWS=max(16, triton.next_power_of_2(length)),
-        A=first,
-        B=second,
+        ROWS=rows,
+        KEYS=keys,
+        TILES=triton.cdiv(length, keys),
         ROTARY=cos is not None,
-        num_warps=8 if width // heads == 128 else 4,
+        num_warps=8 if rows == 128 else 4,
+        num_stages=1,
+        **spare,
     )
     return qkv_grad
 
