@@ -3,8 +3,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Arto Inkala, 2012: published as the hardest there is.
-HARD := 8..........36......7..9.2...5...7.......457.....1...3...1....68..85...1..9....4..
+# Arto Inkala, 2010: published as the hardest there is.
+HARD := ..53.....8......2..7..1.5..4....53...1..7...6..32...8..6.5....9..4....3......97..
 
 .PHONY: demo test lint types unit bench format clean help
 .DEFAULT_GOAL := help

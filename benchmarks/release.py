@@ -9,18 +9,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 import report
 from ronri import loading
 from ronri.data.sources import open_set
-from ronri.evaluation.commit import commit
+from ronri.data.splits import set_keys
 from ronri.evaluation.trials import Puzzles, hold
 from ronri.reasoner import Budget
 from ronri.training.release import release, write_card
 
 PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
-# One pass: as many steps as a training slot has, and four times as many.
-BUDGETS = (Budget(steps=16), Budget(steps=64))
+# One pass: as many steps as a training slot has, four times as many, and as many as it wants.
+BUDGETS = (Budget(steps=16), Budget(steps=64), Budget(steps=64, halt="own"))
 
 
 def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str, Any]]:
@@ -33,6 +35,12 @@ def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str,
             print(suite, budget, trial["puzzle_accuracy"], trial["errors"], flush=True)
             found.append(trial)
     return found
+
+
+def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
+    """How many puzzles of each suite share a split key with what was learned from."""
+    learned = np.concatenate([set_keys(open_set(name)).split for name in card["data"]])
+    return {suite: int(np.isin(set_keys(open_set(suite)).split, learned).sum()) for suite in suites}
 
 
 def summary(card: dict[str, Any]) -> str:
@@ -52,9 +60,10 @@ def summary(card: dict[str, Any]) -> str:
                 f"{100 * low:.2f}–{100 * high:.2f} %",
             )
         )
+    commit = (card["commit"] or "unknown")[:7]
     cost = (
         f"{card['parameters'] / 1e6:.2f} million parameters, trained for {card['minutes']:.1f} "
-        f"minutes on one {card['device']} at commit `{card['commit'][:7]}`"
+        f"minutes on {card['processes']} × {card['device']} at commit `{commit}`"
     )
     where = f"src/ronri/weights/{card['name']}/card.md"
     return f"{report.table(head, rows)}\n{cost}: [the card]({where}).\n"
@@ -68,7 +77,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="where to write, if not among released weights")
     parser.add_argument("--rescore", metavar="NAME", help="released weights to score again")
     parser.add_argument("--render", metavar="NAME", help="a card to write anew, without scoring")
-    parser.add_argument("--commit", default=commit(), help="the commit that the run was made at")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     options = parser.parse_args()
@@ -88,8 +96,8 @@ def main() -> None:
             out,
             name=options.name,
             recipe=options.recipe,
-            commit=options.commit,
         )
+    card["shared"] = shared(card, options.suites)
     card["scores"] = scores(out, options.suites, options.limit)
     write_card(card, out)
 

@@ -62,7 +62,7 @@ def material(geometry: Any, count: int = 4096) -> Material:
 
 
 def begin(recipe: Recipe[Any], device: torch.device, batch: int = BATCH) -> Run:
-    recipe = replace(recipe, batch=batch, base_batch=batch, data=replace(recipe.data))
+    recipe = replace(recipe, batch=batch, base_batch=batch)
     return Run(recipe, World(0, 1, device), batch, material(recipe.geometry))
 
 

@@ -97,8 +97,8 @@ class Loaded:
         own = self.reasoner.geometry
         if geometry != own:
             raise ValueError(
-                f"{self.name} plays on {own.name} boards and the puzzle is {geometry.name}; "
-                f"train one for {geometry.name}, or use --reasoner exact"
+                f"{self.name} plays on {own.name} boards and the puzzle is {geometry.name}: "
+                f"name another reasoner, or train one for {geometry.name}"
             )
 
     def solve(
@@ -248,7 +248,7 @@ def _read(folder: Path, which: Which) -> _Stored:
             "reasoner": recipe["reasoner"],
             "board": recipe["board"],
             "config": recipe["model"],
-            "minutes": run["seconds"] / 60 + run["ancestors_minutes"],
+            "minutes": run["processes"] * run["seconds"] / 60 + run["ancestors_minutes"],
             "sha256": sha256,
         }
         return _Stored(facts, weights, which)

@@ -109,8 +109,15 @@ class Recipe(Generic[Model]):
             raise ValueError(f"a batch has at least one slot, not {self.batch}")
         if not 0 < self.data.validation < 1:
             raise ValueError("data.validation is a fraction between 0 and 1")
-        if min(self.validate_every, self.checkpoint_every, self.log_every) < 1:
-            raise ValueError("validate_every, checkpoint_every and log_every are at least 1")
+        for name in (
+            "base_batch",
+            "validate_every",
+            "validation_steps",
+            "checkpoint_every",
+            "log_every",
+        ):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is at least 1, not {getattr(self, name)}")
 
     @property
     def geometry(self) -> Geometry:

@@ -5,7 +5,6 @@ import os
 import signal
 import subprocess
 import sys
-import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,10 +15,12 @@ from torch import Tensor
 
 import runs
 from ronri import loading
+from ronri.reasoners.trm.model import TRM
 from ronri.recipe import Optim, to_plain
 from ronri.training import loop
 from ronri.training.checkpoints import Checkpoints, Snapshot
 from ronri.training.loop import Result, train
+from ronri.training.release import card_text, release
 from ronri.training.run import Run
 
 
@@ -91,13 +92,10 @@ def test_resuming_is_as_if_nothing_had_happened(
     whole, cut = last(tmp_path / "whole"), last(tmp_path / "cut")
     assert same(whole.tensors, cut.tensors)
     assert whole.facts["admitted"] == cut.facts["admitted"]
-    timed = {"seconds", "admitted_per_second", "ms_per_step"}
+    # A window that was cut in two has other means; validations and counts are the same.
+    kept = ("step", "admitted", "validation.puzzle_accuracy", "validation.cell_accuracy")
     for one, other in zip(lines(tmp_path / "whole"), lines(tmp_path / "cut"), strict=True):
-        shared = one.keys() & other.keys() - timed
-        # A window that was cut in two has other means; validations and counts are the same.
-        assert one["step"] == other["step"]
-        if "validation.puzzle_accuracy" in shared:
-            assert one["validation.cell_accuracy"] == other["validation.cell_accuracy"]
+        assert {k: one.get(k) for k in kept} == {k: other.get(k) for k in kept}
 
 
 def test_killed_in_the_middle_of_anything(puzzles: Path, tmp_path: Path) -> None:
@@ -147,37 +145,52 @@ def test_a_run_by_the_clock_ends_and_keeps_its_time(
     assert rates[-1] < 0.1 * max(rates)
 
 
-def test_a_loss_that_is_no_number_stops_the_run(
-    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("what", "words"), [("loss", "loss"), ("gradient_norm", "gradient")])
+def test_what_is_no_number_stops_the_run(
+    what: str, words: str, puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     update = Run.update
 
     def poisoned(self: Run) -> dict[str, Tensor]:
         measured = update(self)
-        if self.step == 13:
-            measured["loss"] = torch.tensor(float("nan"))
+        if self.step >= 13:
+            measured[what] = torch.tensor(float("nan"))
         return measured
 
     monkeypatch.setattr(Run, "update", poisoned)
-    with pytest.raises(ValueError, match=r"became nan at step 13; the last good state is step 10"):
+    message = f"the {words} became nan at step 13; the last good state is step 10"
+    with pytest.raises(ValueError, match=message):
         train(runs.tiny(puzzles), tmp_path)
     assert last(tmp_path).step == 10
+    # The advice leads to that very state.
+    good = tmp_path / "checkpoints" / "step-00000010"
+    monkeypatch.setattr(Run, "update", update)
+    train(runs.tiny(puzzles, steps=1), tmp_path / "heir", init=str(good))
 
 
-def test_a_loss_that_explodes_stops_the_run(puzzles: Path, tmp_path: Path) -> None:
-    wild = Optim(name="adamw", lr=1e6, warmup=0, clip=0.0)
-    with pytest.raises(ValueError, match=r"the loss (rose to|became) .* at step \d+"):
-        train(runs.tiny(puzzles, optim=wild), tmp_path)
-
-
-def test_a_batch_that_does_not_fit_says_which_would(
+def test_a_loss_that_explodes_stops_the_run(
     puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def no_room(self: Run) -> dict[str, Tensor]:
-        del self
+    update = Run.update
+
+    def exploding(self: Run) -> dict[str, Tensor]:
+        measured = update(self)
+        return measured | {"loss": measured["loss"] * (100 if self.step >= 22 else 1)}
+
+    monkeypatch.setattr(Run, "update", exploding)
+    message = r"the loss rose to \d+.* at step 22; the last good state is step 20"
+    with pytest.raises(ValueError, match=message):
+        train(runs.tiny(puzzles), tmp_path)
+
+
+@pytest.mark.parametrize("place", [(Run, "update"), (TRM, "initial_carry")])
+def test_a_batch_that_does_not_fit_says_which_would(
+    place: tuple[type, str], puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_room(*_: Any) -> None:
         raise torch.OutOfMemoryError("CUDA out of memory")
 
-    monkeypatch.setattr(Run, "update", no_room)
+    monkeypatch.setattr(*place, no_room)
     with pytest.raises(ValueError, match=r"a batch of 16 does not fit .* try --batch 8"):
         train(runs.tiny(puzzles), tmp_path)
 
@@ -210,9 +223,11 @@ def test_starting_from_other_weights(puzzles: Path, tmp_path: Path) -> None:
         train(runs.tiny(puzzles, model=wider), tmp_path / "wide", init=str(tmp_path / "ancestor"))
 
 
-def elsewhere(recipe: Any, folder: Path, *, processes: int = 1, compiled: bool = False) -> None:
-    """Train in processes of its own, where no shapes are checked."""
-    folder.mkdir()
+def elsewhere(
+    recipe: Any, folder: Path, *, processes: int = 1, compiled: bool = False, until: int = 0
+) -> None:
+    """Train, or go on, in processes of its own where no shapes are checked; stop at a step."""
+    folder.mkdir(exist_ok=True)
     (folder / "recipe.json").write_text(json.dumps(to_plain(recipe)))
     command = [sys.executable, "-m", "torch.distributed.run", "--standalone"]
     command += [
@@ -221,6 +236,7 @@ def elsewhere(recipe: Any, folder: Path, *, processes: int = 1, compiled: bool =
         str(Path(runs.__file__).parent / "processes.py"),
     ]
     command += [str(folder / "recipe.json"), str(folder), "compiled" if compiled else "plain"]
+    command += [str(until)]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
@@ -246,8 +262,15 @@ def test_two_processes_learn_what_one_does(supervise: Any, puzzles: Path, tmp_pa
     for mine, ours in zip(one, two, strict=True):
         assert ours["loss"] == pytest.approx(mine["loss"], rel=1e-3)
         assert ours["admitted"] == mine["admitted"]
-    # One checkpoint for all: what two processes wrote, one can go on with.
+    # One checkpoint for all: what two processes wrote, one can go on with, and the other way round.
     assert last(tmp_path / "two").tensors["carry.z_H"].shape[0] == recipe.batch
+    for first, then in ((1, 2), (2, 1)):
+        folder = tmp_path / f"{first} to {then}"
+        elsewhere(replace(recipe, steps=30), folder, processes=first, until=12)
+        elsewhere(recipe, folder, processes=then)
+        for mine, ours in zip(one, lines(folder), strict=True):
+            if mine["step"] > 15:
+                assert ours["loss"] == pytest.approx(mine["loss"], rel=1e-3)
     one_end, two_end = last(tmp_path / "one").tensors, last(tmp_path / "two").tensors
     for name, value in one_end.items():
         if name.startswith("ema."):
@@ -265,4 +288,39 @@ def test_signals_are_left_as_they_were(puzzles: Path, tmp_path: Path) -> None:
     before = signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)
     train(runs.tiny(puzzles, steps=1), tmp_path)
     assert (signal.getsignal(signal.SIGTERM), signal.getsignal(signal.SIGINT)) == before
-    assert threading.current_thread() is threading.main_thread()
+
+
+def test_a_signal_in_the_last_step_comes_too_late(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert run_until(monkeypatch, 5, runs.tiny(puzzles, steps=5), tmp_path).stopped == "done"
+
+
+def test_what_a_loss_is_compared_with_survives_a_pause(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = runs.tiny(puzzles)
+    run_until(monkeypatch, 12, recipe, tmp_path)
+    first = last(tmp_path).facts["first_loss"]
+    assert first == lines(tmp_path)[0]["loss"]
+    train(recipe, tmp_path, resume=True)
+    assert last(tmp_path).facts["first_loss"] == first
+
+
+def test_readings_that_need_the_answer_are_logged(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(TRM, "diagnose", lambda _, batch: {"clues": float(len(batch.clues))})
+    train(runs.tiny(puzzles, steps=15), tmp_path)
+    assert lines(tmp_path)[-1]["validation.clues"] == 16.0
+
+
+def test_a_run_becomes_a_model_and_a_card(puzzles: Path, tmp_path: Path) -> None:
+    train(runs.tiny(puzzles), tmp_path / "run")
+    card = release(tmp_path / "run", tmp_path / "model", name="tiny", recipe="tiny")
+    loaded = loading.load(str(tmp_path / "model"))
+    best = loading.load(str(tmp_path / "run"))
+    assert (loaded.sha256, card["steps_in_run"]) == (card["sha256"], 30)
+    for name, value in best.reasoner.state_dict().items():
+        assert torch.equal(loaded.reasoner.state_dict()[name], value.bfloat16().float())
+    assert "30 updates" in card_text(card)

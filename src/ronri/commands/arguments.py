@@ -25,6 +25,7 @@ _SAID_PLAINLY = (
     (r"(\S+): could not convert string to float: (.*)", r"\1 is FLOAT, not \2"),
     (r"Missing value for argument '(.*?)'\. Expected 1 values\.", r"\1 needs a value"),
     (r"Missing value for argument '(.*?)'\. Expected (\d+) values\.", r"\1 needs \2 values"),
+    (r", 'None'", ""),
     (r"\bINT\b", "a whole number"),
     (r"\bFLOAT\b", "a number"),
     (r"\|\{(\w+)\}", r" or \1"),

@@ -238,7 +238,7 @@ def _show(found: Found, console: "Console") -> None:
             console.print("no solution exists")
         else:
             many = "one solution exists" if found.num_solutions == 1 else "several solutions exist"
-            console.print(f"{many}: more --steps, --samples or --views may find it")
+            console.print(f"{many}: more --steps, --samples or --views may find one")
 
 
 def _faults(board: "np.ndarray", clues: "np.ndarray") -> str:

@@ -94,6 +94,8 @@ def _ordered(arguments: list[str]) -> tuple[Order["Recipe[Any]"], str]:
             f"a recipe is for one reasoner, {name} for {recipe.reasoner}: "
             f"name another recipe instead; there are {', '.join(registry.recipes())}"
         )
+    if order.run.resume and order.run.out is None:
+        raise ValueError("say which run to resume: --out DIR")
     if order.run.resume and order.recipe == recipe and _settings_of(order.run.out).exists():
         # Named alone, a recipe changes nothing about a run that has begun.
         begun = _begun(order.run.out)

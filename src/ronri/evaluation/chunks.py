@@ -10,7 +10,7 @@ T = TypeVar("T")
 
 def usual_rows(device: torch.device) -> int:
     """Rows that keep a device busy and fit into its memory for networks of the usual size."""
-    return 8192 if device.type == "cuda" else 512
+    return 8192 if device.type == "cuda" else 64
 
 
 def in_chunks(

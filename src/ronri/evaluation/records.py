@@ -66,8 +66,8 @@ def score(
 ) -> Records:
     """Let a reasoner think about puzzles and compare its boards with the solutions.
 
-    At most `max_rows` rows think together; what is recorded does not depend on it, nor on which
-    other puzzles are there. `progress` is told how many puzzles are done.
+    At most `max_rows` rows think together; but for rounding, what is recorded does not depend on
+    it, nor on which other puzzles are there. `progress` is told how many puzzles are done.
     """
 
     def think(part: slice) -> Records:

@@ -30,6 +30,10 @@ def operations(flops: float | None) -> str:
     return f"{flops:.3g} {_PREFIXES[power]}FLOP"
 
 
+def _milliseconds(time: float) -> str:
+    return f"{time:,.0f}" if time >= 100 else f"{time:.3g}"
+
+
 def thinking(budget: Budget) -> str:
     """A budget in words: '16 steps, 4 samples'."""
     counts = {"step": budget.steps, "sample": budget.samples, "view": budget.views}
@@ -70,7 +74,7 @@ def trial_table(trial: Trial) -> RenderableType:
         f"{found.mean_steps:.1f} steps to the board, "
         f"{found.row_steps_per_puzzle:.1f} row-steps a puzzle",
     )
-    known.add_row("time", f"{found.ms_per_puzzle:.3g} ms a puzzle, from clues to board")
+    known.add_row("time", f"{_milliseconds(found.ms_per_puzzle)} ms a puzzle, from clues to board")
     known.add_row("work", f"{operations(trial.flops_per_puzzle)} a puzzle")
     for name, value in trial.extra.items():
         known.add_row(name, f"{value:.4g}")
@@ -118,7 +122,7 @@ def _trials(trials: Sequence[Trial]) -> Table:
             f"{found.errors:,}",
             percent(found.cell_accuracy),
             f"{found.row_steps_per_puzzle:,.1f}",
-            f"{found.ms_per_puzzle:.3g}",
+            _milliseconds(found.ms_per_puzzle),
             operations(trial.flops_per_puzzle),
         )
     return table

@@ -82,6 +82,7 @@ class Trial:
             **asdict(self.scores),
             "flops_per_puzzle": self.flops_per_puzzle,
             "budget": asdict(self.budget),
+            "one_pass": self.budget.one_pass,
             "by_rating": [
                 {
                     "rating_min": stratum.rating_min,

@@ -9,6 +9,8 @@ def pick(name: str | None = None) -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
+    if name.partition(":")[0] not in ("cpu", "cuda", "mps"):
+        raise ValueError(f"a device is cpu, cuda or mps, not {name!r}")
     try:
         device = torch.device(name)
         torch.zeros(1, device=device)

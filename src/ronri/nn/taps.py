@@ -46,14 +46,6 @@ class Taps:
             return activation
         return self._heard(self._listeners, name, activation, cycles)
 
-    @property
-    def idle(self) -> bool:
-        return self._listeners is None
-
-    def wants(self, name: str) -> bool:
-        """Whether someone listens there: for activations that are not computed otherwise."""
-        return self._listeners is not None and name in self._listeners
-
     def _heard(
         self,
         listeners: Mapping[str, Listener],

@@ -132,5 +132,7 @@ def join_world(device: str | None) -> Iterator[World]:
     dist.init_process_group("nccl" if place.type == "cuda" else "gloo")
     try:
         yield World(rank, size, place)
+        # Nobody hangs up while another one is still at work.
+        dist.barrier()
     finally:
         dist.destroy_process_group()

@@ -22,7 +22,7 @@ from rich.console import Console
 
 from ronri.recipe import Recipe, to_plain
 from ronri.training.checkpoints import Checkpoints, Score
-from ronri.training.display import Display, Status
+from ronri.training.display import Display, Status, Validation
 from ronri.training.distributed import World, join_world, round_to_multiple
 from ronri.training.material import gather
 from ronri.training.run import Run
@@ -74,21 +74,24 @@ def train(
                 "give --resume to go on with it, or another --out"
             )
         batch = snapshot.facts["batch"] if snapshot else _batch(recipe, world)
-        run = Run(recipe, world, batch, gather(recipe))
-        if snapshot is not None:
-            run.restore(snapshot)
-        elif init is not None:
-            run.start_from(init)
-        if world.writes and snapshot is None:
-            folder.mkdir(parents=True, exist_ok=True)
-            (folder / "config.json").write_text(json.dumps(to_plain(recipe), indent=2) + "\n")
-        if compile or (compile is None and world.device.type == "cuda"):
-            run.compile()
+        if snapshot is not None and init is not None:
+            raise ValueError(f"{folder} holds a run that has begun: --init is for a new one")
+        material = gather(recipe, lambda line: console.print(line, style="yellow"))
         log: Tracker | None = None
-        if world.writes:
-            facts = {"recipe": to_plain(recipe), "batch": batch}
-            log = open_trackers(folder, track, facts, run.step if snapshot else None)
         try:
+            run = Run(recipe, world, batch, material)
+            if snapshot is not None:
+                run.restore(snapshot)
+            elif init is not None:
+                run.start_from(init)
+            if world.writes and snapshot is None:
+                folder.mkdir(parents=True, exist_ok=True)
+                (folder / "config.json").write_text(json.dumps(to_plain(recipe), indent=2) + "\n")
+            if compile or (compile is None and world.device.type == "cuda"):
+                run.compile()
+            if world.writes:
+                facts = {"recipe": to_plain(recipe), "batch": batch, "commit": run.commit}
+                log = open_trackers(folder, track, facts, run.step if snapshot else None)
             with Display(
                 console, f"{recipe.reasoner} {recipe.board}", str(world.device)
             ) as display:
@@ -116,7 +119,7 @@ def _loop(
     display: Display,
 ) -> Result:
     recipe, world = run.recipe, run.world
-    window, pace = Window(world), _Pace(run)
+    window, pace = Window(world, run.first_loss), _Pace(run)
     values: dict[str, float] = {}
     begun = time.perf_counter() - run.seconds
     interrupted = False
@@ -131,6 +134,7 @@ def _loop(
             news: dict[str, float] = {}
             if log_is_due:
                 values = {**window.close(run.step), **run.rates(), **pace.measure(run)}
+                run.first_loss = window.first_loss
                 news.update(values)
             if run.step % recipe.validate_every == 0 or run.over:
                 window.check(run.step)
@@ -138,7 +142,7 @@ def _loop(
                 news.update({f"validation.{name}": one for name, one in found.scores.items()})
                 snapshot = run.snapshot()
                 if world.writes:
-                    checkpoints.offer(snapshot, Score(**found.scores))
+                    checkpoints.offer(snapshot, _score(found))
                 run.tick(time.perf_counter() - begun)
             if news:
                 # Before the checkpoint: what a checkpoint knows is in the log.
@@ -157,7 +161,7 @@ def _loop(
         minutes=run.seconds / 60,
         puzzle_accuracy=best.get("puzzle_accuracy"),
         cell_accuracy=best.get("cell_accuracy"),
-        stopped="interrupted" if interrupted else "done",
+        stopped="done" if run.over else "interrupted",
     )
 
 
@@ -182,6 +186,11 @@ class _Pace:
         }
         self._mark(run, admitted)
         return pace
+
+
+def _score(validation: Validation) -> Score:
+    scores = validation.scores
+    return Score(scores["puzzle_accuracy"], scores["cell_accuracy"])
 
 
 def _status(run: Run, values: dict[str, float]) -> Status:
@@ -216,9 +225,10 @@ def _last_good(checkpoints: Checkpoints, folder: Path) -> str:
     kept = checkpoints.latest(_say_nothing)
     if kept is None:
         return "no checkpoint was kept yet: try a smaller learning rate"
+    where = folder / "checkpoints" / f"step-{kept.step:08d}"
     return (
-        f"the last good state is step {kept.step} in {folder}: "
-        f"go on from it with --init {folder} and a smaller learning rate"
+        f"the last good state is step {kept.step}: "
+        f"go on from it with --init {where} and a smaller learning rate"
     )
 
 

@@ -1,5 +1,6 @@
 """What a run learns from and is checked on: sets, opened and split."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -24,16 +25,19 @@ class Material:
     counts: dict[str, tuple[int, int]]
 
 
-def gather(recipe: Recipe[Any]) -> Material:
+def gather(recipe: Recipe[Any], warn: Callable[[str], None]) -> Material:
     """Open the sets of a recipe and hold some puzzles out, by canonical form.
 
-    Held-out puzzles come from each set as often as the run draws from it.
+    Held-out puzzles come from each set as often as the run draws from it. Rows of a list that had
+    to be left out are told to `warn`.
     """
     mixture = Mixture.parse(recipe.data.train)
     sources, clues, solutions = [], [], []
     counts: dict[str, tuple[int, int]] = {}
     for name, weight in zip(mixture.names, mixture.weights, strict=True):
         puzzles = open_set(name)
+        if refused := puzzles.header.provenance.get("refused"):
+            warn(f"{name}: rows left out: {refused}")
         if puzzles.geometry != recipe.geometry:
             raise ValueError(
                 f"{name} has {puzzles.geometry.name} boards and the recipe is for {recipe.board}"

@@ -12,11 +12,10 @@ import torch
 
 from ronri import loading, registry
 from ronri.recipe import Recipe, from_plain
-from ronri.sudoku.geometry import NINE
 from ronri.training.checkpoints import Checkpoints, read_snapshot
 
 
-def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None) -> dict[str, Any]:
+def release(run: Path, out: Path, *, name: str, recipe: str) -> dict[str, Any]:
     """Write a model from the best checkpoint of a run; returns its card, without scores yet."""
     checkpoints = Checkpoints(run)
     best, last = checkpoints.best(), checkpoints.latest(_complain)
@@ -24,16 +23,16 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         raise ValueError(f"{run} has no validated checkpoint: train it until it has one")
     snapshot = read_snapshot(best)
     facts = snapshot.facts
-    settings: Recipe[Any] = from_plain(
-        registry.find(facts["recipe"]["reasoner"]).config, facts["recipe"]
-    )
+    entry = registry.find(facts["recipe"]["reasoner"])
+    settings: Recipe[Any] = from_plain(entry.config, facts["recipe"])
+    reasoner = entry.build(settings.model, settings.geometry)
     weights = {
         key.removeprefix("ema."): value
         for key, value in snapshot.tensors.items()
         if key.startswith("ema.")
     }
     # The whole run is the cost, also if its best moment came before the end.
-    minutes = last.facts["seconds"] / 60 + facts["ancestors_minutes"]
+    minutes = facts["processes"] * last.facts["seconds"] / 60 + facts["ancestors_minutes"]
     sha256 = loading.save(
         out,
         kind=settings.reasoner,
@@ -48,12 +47,12 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         "name": name,
         "reasoner": settings.reasoner,
         "board": settings.board,
-        "parameters": sum(value.numel() for value in weights.values()),
+        "parameters": sum(weight.numel() for weight in reasoner.parameters()),
         "sha256": sha256,
         "bytes": (out / "weights.safetensors").stat().st_size,
         "recipe": recipe,
         "settings": facts["recipe"],
-        "commit": commit,
+        "commit": facts["commit"],
         "data": facts["data"],
         "steps": snapshot.step,
         "steps_in_run": last.step,
@@ -63,6 +62,7 @@ def release(run: Path, out: Path, *, name: str, recipe: str, commit: str | None)
         "device": facts["device"],
         "processes": facts["processes"],
         "validation": facts["validation"],
+        "shared": {},
         "scores": [],
     }
 
@@ -103,13 +103,13 @@ validation; {card["admitted_puzzles"]:,} puzzles begun by then. The run took \
 {data}
 
 Mixed as {", ".join(f"`{part}`" for part in card["settings"]["data"]["train"])}, every puzzle in a \
-new symmetric position each time. {_apart(card["board"])}
+new symmetric position each time.
 
 ## Scores
 
 One pass means one row, no noise, no symmetric views, no check. Every board is the argmax of what \
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
-Wilson's, at 95 %.
+Wilson's, at 95 %. {_shared(card["shared"])}
 
 | suite | puzzles | steps | halt | solved | interval | errors |
 | --- | ---: | ---: | --- | ---: | --- | ---: |
@@ -120,10 +120,12 @@ Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 """
 
 
-def _apart(board: str) -> str:
-    """What test suites do not share with what was learned from."""
-    what = "solution grid" if board == NINE.name else "puzzle"
-    return f"No test suite shares a {what} with them, not even up to symmetry."
+def _shared(shared: dict[str, int]) -> str:
+    """What was learned from and is in the suites, too, up to symmetry."""
+    if not any(shared.values()):
+        return "No puzzle of these suites could be seen in training, not even in another position."
+    leaks = ", ".join(f"{n:,} of `{suite}`" for suite, n in shared.items() if n)
+    return f"BEWARE: puzzles that could be seen in training, up to symmetry: {leaks}."
 
 
 def _score_row(score: dict[str, Any]) -> str:

@@ -5,11 +5,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, final
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from ronri import loading, registry
 from ronri.data.stream import Batch
+from ronri.evaluation.commit import commit
 from ronri.evaluation.records import Records, score
 from ronri.nn import devices, fused
 from ronri.nn.ema import Ema, restore_tensors
@@ -51,6 +53,9 @@ class Run:
         self.progress = 0.0
         # Seconds of this run, and minutes of training in the weights it began with.
         self.seconds, self.ancestors_minutes = 0.0, 0.0
+        # What a loss is compared with to tell that it has exploded.
+        self.first_loss: float | None = None
+        self.commit = commit()
         self.validation: Validation | None = None
         self.best: Validation | None = None
 
@@ -70,8 +75,8 @@ class Run:
         self.world.average_gradients(parameters)
         norm = clip_gradients(parameters, self.recipe.optim.clip)
         self.optimisers.step(self.schedule.scale(self.step, self.progress))
-        self.ema.update(self.recipe.optim.ema)
         self.reasoner.after_update(self._progress_there)
+        self.ema.update(self.recipe.optim.ema)
         self.step += 1
         return {"loss": lesson.loss.detach(), **lesson.metrics, "gradient_norm": norm.detach()}
 
@@ -101,22 +106,31 @@ class Run:
         """Score the averaged weights on held-out puzzles, spread over processes."""
         mine = slice(self.world.rank, None, self.world.size)
         budget = Budget(steps=self.recipe.validation_steps)
-        training = self.reasoner.training
+        clues, solutions = self.material.clues, self.material.solutions
         self.reasoner.eval()
         with self.ema.copied_into(self.reasoner):
-            records = score(
-                self.reasoner, self.material.clues[mine], self.material.solutions[mine], budget
-            )
-        self.reasoner.train(training)
+            records = score(self.reasoner, clues[mine], solutions[mine], budget)
+            readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
+        self.reasoner.train()
         scored = Records.joined(self.world.gathered(records))
         scores = {
             "puzzle_accuracy": float(scored.solved.mean()),
             "cell_accuracy": float(scored.cells_right.sum() / scored.cells_empty.sum()),
         }
-        self.validation = Validation(self.step, scores)
+        self.validation = Validation(self.step, scores | readings)
         if self.best is None or _merit(self.validation) >= _merit(self.best):
             self.best = self.validation
         return self.validation
+
+    def _batch_of(self, clues: np.ndarray, solutions: np.ndarray) -> Batch:
+        """Held-out puzzles as a batch, at most as many as a process has slots."""
+        count = min(len(self._all_free), len(clues))
+        device = self.world.device
+        return Batch(
+            torch.tensor(clues[:count], device=device),
+            torch.tensor(solutions[:count], device=device),
+            torch.arange(count, device=device),
+        )
 
     # Written down and restored.
 
@@ -137,6 +151,8 @@ class Run:
             "batch": self.batch,
             "seconds": self.seconds,
             "ancestors_minutes": self.ancestors_minutes,
+            "first_loss": self.first_loss,
+            "commit": self.commit,
             "admitted": self.admitted(),
             "data": self.material.counts,
             "device": _device_name(self.world.device),
@@ -163,6 +179,7 @@ class Run:
         if self.world.device.type == "cuda" and "rng.cuda" in tensors:
             torch.cuda.set_rng_state(tensors["rng.cuda"])
         self.step, self.ancestors_minutes = snapshot.step, facts["ancestors_minutes"]
+        self.first_loss, self.commit = facts["first_loss"], facts["commit"]
         self.tick(facts["seconds"])
         self.validation, self.best = (
             None if facts[name] is None else Validation(**facts[name])

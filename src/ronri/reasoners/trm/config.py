@@ -48,8 +48,14 @@ class Config:
     noise: float = 0.3
 
     def __post_init__(self) -> None:
-        if min(self.context_tokens, self.h_cycles, self.l_cycles, self.layers) < 1:
-            raise ValueError("a TRM has at least one context token, cycle of each kind and layer")
+        for name in ("width", "heads", "layers", "inner", "context_tokens", "h_cycles", "l_cycles"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} is at least 1, not {getattr(self, name)}")
+        if self.mixer == "attention" and self.width % (2 * self.heads):
+            raise ValueError(
+                f"{self.heads} heads need a width that is a multiple of {2 * self.heads}, "
+                f"not {self.width}"
+            )
         if self.mixer == "mlp" and self.positions in ("rotary", "both"):
             raise ValueError(
                 "the mlp mixer has no queries to rotate: set positions to none or grid"
