@@ -34,3 +34,6 @@ if __name__ == "__main__":
 
     Run.update = watched  # type: ignore[method-assign]
     train(recipe, Path(sys.argv[2]), resume=True, device="cpu", compile=sys.argv[3] == "compiled")
+    # As `ronri` does: threads of torch may still be there, and do not like to be taken apart.
+    sys.stderr.flush()
+    os._exit(0)

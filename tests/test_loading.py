@@ -156,7 +156,7 @@ def test_unknown_names_tell_what_there_is(tmp_path: Path, monkeypatch: pytest.Mo
         load("trm")
     with pytest.raises(ValueError, match="neither a model nor the checkpoints of a run"):
         load(tmp_path)
-    with pytest.raises(ValueError, match="the device 'abacus' cannot be used"):
+    with pytest.raises(ValueError, match="a device is cpu, cuda or mps, not 'abacus'"):
         load("exact", device="abacus")
 
 

@@ -1,7 +1,5 @@
 """`python -m ronri` is `ronri`."""
 
-import sys
+from ronri.cli import run
 
-from ronri.cli import main
-
-sys.exit(main())
+run()

@@ -80,6 +80,18 @@ def main(arguments: list[str] | None = None) -> int:
         return 130
 
 
+def run() -> None:
+    """The process that is called `ronri`.
+
+    It leaves without taking the interpreter apart: after torch and numba that takes half a second,
+    and there is nothing left to be done.
+    """
+    status = main()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
+
+
 def _command(arguments: list[str]) -> Callable[[], int]:
     """The command that the arguments name, with what they say, ready to run."""
     command: Any = COMMANDS

@@ -206,7 +206,7 @@ def test_a_model_in_a_folder(ronri: Ronri, tmp_path: Path) -> None:
         ("--reasoner nosuch", "'nosuch' cannot be loaded"),
         ("--reasoner encoder", "no weights of it were released"),
         ("--steps 0", "at least 1"),
-        ("--device abacus", "the device 'abacus' cannot be used"),
+        ("--device abacus", "a device is cpu, cuda or mps, not 'abacus'"),
     ],
 )
 def test_what_cannot_think_is_told(
