@@ -178,7 +178,12 @@ def snapshot(step: int) -> Snapshot:
         **{f"weights.{name}": value for name, value in weights_of(step + 1).items()},
         "carry.steps": torch.zeros(3),
     }
-    facts = {"recipe": to_plain(recipe), "seconds": 30.0 * step, "ancestors_minutes": 2.0}
+    facts = {
+        "recipe": to_plain(recipe),
+        "seconds": 30.0 * step,
+        "processes": 1,
+        "ancestors_minutes": 2.0,
+    }
     return Snapshot(step, tensors, facts)
 
 

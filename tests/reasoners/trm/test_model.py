@@ -215,8 +215,8 @@ def test_every_option_learns_and_thinks(options: dict[str, Any]) -> None:
     ("options", "says"),
     [
         ({"mixer": "mlp"}, "set positions to none or grid"),
-        ({"context_tokens": 0}, "at least one context token"),
-        ({"h_cycles": 0}, "cycle of each kind"),
+        ({"context_tokens": 0}, "context_tokens is at least 1"),
+        ({"h_cycles": 0}, "cycles is at least 1"),
         ({"max_steps": 1}, "max_steps is at least 2"),
         ({"carry": False, "supervise": "halted"}, "without the carry no slot halts"),
     ],
