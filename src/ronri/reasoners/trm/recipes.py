@@ -73,20 +73,12 @@ def trm_mini6() -> Recipe[Config]:
 
 def trm_walkthrough() -> Recipe[Config]:
     """The two documents this reasoner follows, with loss on every slot and spread counters."""
-    return Recipe(
-        reasoner="trm",
+    published = trm_paper()
+    return replace(
+        published,
         model=Config(latent_init="learned"),
         data=Data(train=("hard-train",)),
-        optim=Optim(
-            name="adamw",
-            lr=1e-4,
-            weight_decay=1.0,
-            decay="all",
-            warmup=2000,
-            schedule="constant",
-            clip=0.0,
-        ),
-        steps=65_104,
+        optim=replace(published.optim, name="adamw"),
     )
 
 
