@@ -1,8 +1,9 @@
 """How fast a training step is: `python benchmarks/training.py [--write]`, on a GPU.
 
-The published models at batch 768, each as plain PyTorch, as the compiler leaves it, and with our
-fused layers. One step is everything the loop does: lessons, forward, backward, clipping, optimiser
-and moving average. The losses of the plain and the fused path are compared step by step.
+The published models at batch 768, each as plain PyTorch, as the compiler leaves it, with our fused
+layers, and with those and 8 bits in the cycles that have no gradient. One step is everything the
+loop does: lessons, forward, backward, clipping, optimiser and moving average. The losses of all
+paths are compared step by step.
 """
 
 import argparse
@@ -34,7 +35,8 @@ from ronri.training.run import Run
 BATCH = 768
 # Milliseconds a step we hold ourselves to on one H200.
 WANTED = {"trm-paper": 68.0, "trm-paper-mlp": 75.0}
-PATHS = ("eager", "compiled", "fused")
+PATHS = ("eager", "compiled", "fused", "float8")
+OURS = PATHS[2:]
 PAGE = report.ROOT / "docs" / "trm.md"
 
 
@@ -83,10 +85,15 @@ def measure(name: str, path: str, device: torch.device, steps: int) -> Measured:
     torch.cuda.reset_peak_memory_stats()
     recipe = registry.recipe(name)
     # Warm up soon, so that the weights really move.
-    run = begin(replace(recipe, optim=replace(recipe.optim, warmup=50)), device)
+    recipe = replace(
+        recipe,
+        optim=replace(recipe.optim, warmup=50),
+        model=replace(recipe.model, float8=path == "float8"),
+    )
+    run = begin(recipe, device)
     events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
     found = []
-    with fused.switched(path == "fused"):
+    with fused.switched(path in OURS):
         if path != "eager":
             run.compile()
         begun = time.perf_counter()
@@ -126,7 +133,7 @@ def differences(measured: list[Measured]) -> dict[str, float]:
 def markdown(result: dict[str, Any]) -> str:
     rows: list[tuple[str, ...]] = []
     for found in result["measured"]:
-        wanted = WANTED[found["recipe"]] if found["path"] == "fused" else None
+        wanted = WANTED[found["recipe"]] if found["path"] in OURS else None
         rows.append(
             (
                 f"`{found['recipe']}`, {found['path']}",

@@ -52,10 +52,17 @@ class Attention(nn.Module):
         self.qkv = Linear(width, 3 * width, parts=3, hidden=True)
         self.out = Linear(width, width, hidden=True)
 
-    def forward(self, x: Float[Tensor, "B L D"], rotary: Rotary | None) -> Float[Tensor, "B L D"]:
+    def forward(
+        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: bool = False
+    ) -> Float[Tensor, "B L D"]:
+        """`rough`, in 8 bits where the device can: without gradient."""
+        cos, sin = (None, None) if rotary is None else (rotary.cos, rotary.sin)
+        fits = fused.available(x) and fused.fits_attention(x.shape[1], x.shape[2] // self.heads)
+        if rough and fits and fused.rough.fits(x.shape[2]):
+            weights = self.qkv.weight, self.out.weight
+            return fused.rough.attention(x, *weights, cos, sin, self.heads)
         qkv = self.qkv(x)
-        if fused.available(x) and fused.fits_attention(x.shape[1], x.shape[2] // self.heads):
-            cos, sin = (None, None) if rotary is None else (rotary.cos, rotary.sin)
+        if fits:
             return self.out(fused.rotary_attention(qkv, cos, sin, self.heads))
         q, k, v = qkv.unflatten(-1, (3, self.heads, -1)).unbind(dim=2)
         if rotary is not None:
@@ -74,9 +81,15 @@ class SwiGLU(nn.Module):
         self.gate_up = Linear(width, 2 * inner, parts=2, hidden=True)
         self.down = Linear(inner, width, hidden=True)
 
-    def forward(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
-        if fused.available(x) and fused.fits_swiglu(x.shape[-1], self.down.weight.shape[1]):
-            return fused.swiglu(x, self.gate_up.weight.to(x.dtype), self.down.weight.to(x.dtype))
+    def forward(
+        self, x: Float[Tensor, "*batch D"], *, rough: bool = False
+    ) -> Float[Tensor, "*batch D"]:
+        """`rough`, in 8 bits where the device can: without gradient."""
+        gate_up, down = self.gate_up.weight, self.down.weight
+        if fused.available(x) and fused.fits_swiglu(*down.shape):
+            if rough and fused.rough.fits(*down.shape):
+                return fused.rough.swiglu(x, gate_up, down)
+            return fused.swiglu(x, gate_up.to(x.dtype), down.to(x.dtype))
         gate, up = self.gate_up(x).chunk(2, dim=-1)
         return self.down(F.silu(gate) * up)
 

@@ -95,6 +95,28 @@ def test_the_counts_of_the_paper() -> None:
     assert calls == {"recursion": 336, "block": 672}
 
 
+@pytest.mark.parametrize("carry", [True, False])
+def test_only_cycles_without_gradient_may_be_rough(carry: bool) -> None:
+    config = Config(width=8, heads=2, inner=8, l_cycles=2, max_steps=2, float8=True, carry=carry)
+    model = model_of(config)
+    rough: list[bool] = []
+    model.recursion.register_forward_hook(
+        lambda _, __, options, ___: rough.append(options["rough"]), with_kwargs=True
+    )
+    model.training_step(lessons(), model.initial_carry(torch.arange(SLOTS)), NOW)
+    assert rough == [*[True] * 6, *[False] * 3] * (1 if carry else config.max_steps)
+    rough.clear()
+    list(think(model, lessons().clues, Budget(steps=1)))
+    assert rough == [False] * 9
+
+
+def test_a_processor_computes_nothing_roughly() -> None:
+    exact, rough = (model_of(replace(SMALL, float8=float8)) for float8 in (False, True))
+    carry = carry_at(exact, [1] * SLOTS)
+    losses = [model.training_step(lessons(), carry, NOW).loss for model in (exact, rough)]
+    assert torch.equal(*losses)
+
+
 def test_the_sizes_of_the_paper() -> None:
     """6.8 million parameters with attention; 5 million with a feed-forward layer over positions."""
     attention, mlp = (

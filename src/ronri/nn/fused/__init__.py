@@ -19,6 +19,8 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
+from ronri.nn.fused import rough as rough
+
 _on = True
 _supported = False
 

@@ -36,6 +36,9 @@ class Config:
     # Slots keep puzzle and notes between updates, one step each. Without, every update takes
     # max_steps steps on new puzzles: the slow way, to compare with.
     carry: bool = True
+    # In training, compute the cycles that have no gradient in 8 bits, on a GPU that can: faster,
+    # and rougher. Thinking never does.
+    float8: bool = False
     # How often a training slot that would halt goes on to a random least number of steps.
     exploration: float = 0.1
     # Which slots are taught at a training step.

@@ -124,13 +124,23 @@ class TRM(Reasoner):
 
     # One step.
 
-    def step(self, x: Float[Tensor, "B L D"], notes: Notes, fresh: Bool[Tensor, "B"]) -> Output:
-        """All cycles of one step; gradients flow through the last H cycle only."""
+    def step(
+        self,
+        x: Float[Tensor, "B L D"],
+        notes: Notes,
+        fresh: Bool[Tensor, "B"],
+        *,
+        rough: bool = False,
+    ) -> Output:
+        """All cycles of one step; gradients flow through the last H cycle only.
+
+        `rough`: the other cycles in 8 bits, where the device can.
+        """
         x = self.taps("x", x)
         z_H, z_L = notes.z_H, notes.z_L
         with torch.no_grad():
             for h in range(self.config.h_cycles - 1):
-                z_H, z_L = self._cycle(z_H, z_L, x, h)
+                z_H, z_L = self._cycle(z_H, z_L, x, h, rough=rough)
         if self.config.latent_init == "learned":
             # The cycles above let no gradient through to where the notes began. It is handed
             # past them, as it is in all of TRM: the last cycle stands for the whole recursion.
@@ -142,11 +152,17 @@ class TRM(Reasoner):
         return Output(Notes(z_H, z_L), self.taps("logits", logits), q_halt.float())
 
     def _cycle(
-        self, z_H: Float[Tensor, "B L D"], z_L: Float[Tensor, "B L D"], x: Tensor, h: int
+        self,
+        z_H: Float[Tensor, "B L D"],
+        z_L: Float[Tensor, "B L D"],
+        x: Float[Tensor, "B L D"],
+        h: int,
+        *,
+        rough: bool = False,
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
         for l in range(self.config.l_cycles):  # noqa: E741 (the paper's letter)
-            z_L = self.taps("z_L", self.recursion(z_L, z_H + x), h, l)
-        z_H = self.taps("z_H", self.recursion(z_H, z_L), h)
+            z_L = self.taps("z_L", self.recursion(z_L, z_H + x, rough=rough), h, l)
+        z_H = self.taps("z_H", self.recursion(z_H, z_L, rough=rough), h)
         return z_H, z_L
 
     def _empty_notes(self, rows: int) -> Notes:
@@ -198,7 +214,8 @@ class TRM(Reasoner):
             torch.where(fresh[:, None, None], empty.z_H, carry.z_H),
             torch.where(fresh[:, None, None], empty.z_L, carry.z_L),
         )
-        output = self.step(self.embed(clues, self.compute_dtype), notes, fresh)
+        x = self.embed(clues, self.compute_dtype)
+        output = self.step(x, notes, fresh, rough=self.config.float8)
         with torch.no_grad():
             steps = carry.steps + 1
             halted = self._halts(output.q_halt, steps, batch.keys)
@@ -221,7 +238,8 @@ class TRM(Reasoner):
         losses = []
         for step in range(self.config.max_steps):
             x = self.embed(batch.clues, self.compute_dtype)
-            output = self.step(x, notes, fresh if step == 0 else ~fresh)
+            begun = fresh if step == 0 else ~fresh
+            output = self.step(x, notes, begun, rough=self.config.float8)
             loss, metrics = self._loss(output, batch.solutions, None)
             losses.append(loss)
             notes = Notes(output.notes.z_H.detach(), output.notes.z_L.detach())

@@ -65,13 +65,15 @@ class Block(nn.Module):
             self.mixer = PositionMixer(positions, config.mixer_inner)
         self.feed_forward = SwiGLU(config.width, config.inner)
 
-    def forward(self, x: Float[Tensor, "B L D"], rotary: Rotary | None) -> Float[Tensor, "B L D"]:
+    def forward(
+        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: bool
+    ) -> Float[Tensor, "B L D"]:
         if self.attention is not None:
-            x = add_norm(x, self.attention(x, rotary))
+            x = add_norm(x, self.attention(x, rotary, rough=rough))
         else:
             assert self.mixer is not None
             x = self.mixer(x)
-        return add_norm(x, self.feed_forward(x))
+        return add_norm(x, self.feed_forward(x, rough=rough))
 
 
 @final
@@ -87,9 +89,10 @@ class Recursion(nn.Module):
         self.blocks = nn.ModuleList(Block(config, positions) for _ in range(config.layers))
 
     def forward(
-        self, z: Float[Tensor, "B L D"], injection: Float[Tensor, "B L D"]
+        self, z: Float[Tensor, "B L D"], injection: Float[Tensor, "B L D"], *, rough: bool = False
     ) -> Float[Tensor, "B L D"]:
+        """`rough`, in 8 bits where the device can: without gradient."""
         z = z + injection
         for block in self.blocks:
-            z = block(z, self.rotary)
+            z = block(z, self.rotary, rough=rough)
         return z

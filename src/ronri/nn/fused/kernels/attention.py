@@ -90,12 +90,15 @@ def tiles(length: int) -> tuple[int, int]:
 
 
 def _launch(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int, level: Tensor | None
+    qkv: Tensor,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    heads: int,
+    out: Tensor,
+    level: Tensor | None = None,
 ) -> Tensor:
-    batch, length, fused = qkv.shape
-    width = fused // 3
+    batch, length, width = out.shape
     assert qkv.is_contiguous()
-    out = qkv.new_empty(batch, length, width)
     first, second = tiles(length)
     rows = max(16, triton.next_power_of_2(length))
     # 168 registers let three programs share a multiprocessor: one loads while others compute.
@@ -121,12 +124,18 @@ def _launch(
     return out
 
 
+def _result(qkv: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+    """Room for what attention finds."""
+    batch, length, fused = qkv.shape
+    return qkv.new_empty(batch, length, fused // 3, dtype=dtype)
+
+
 @custom_op("ronri::rotary_attention_alone", mutates_args=())
 def rotary_attention_alone(
     qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
 ) -> Tensor:
     """The result [batch, tokens, heads dim], without gradient."""
-    return _launch(qkv, cos, sin, heads, None)
+    return _launch(qkv, cos, sin, heads, _result(qkv))
 
 
 @rotary_attention_alone.register_fake
@@ -136,8 +145,25 @@ def _(
     sin: Tensor | None,  # noqa: ARG001
     heads: int,  # noqa: ARG001
 ) -> Tensor:
-    batch, length, fused = qkv.shape
-    return qkv.new_empty(batch, length, fused // 3)
+    return _result(qkv)
+
+
+@custom_op("ronri::rotary_attention_rough", mutates_args=())
+def rotary_attention_rough(
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
+) -> Tensor:
+    """The result in 8 bits, without gradient."""
+    return _launch(qkv, cos, sin, heads, _result(qkv, torch.float8_e4m3fn))
+
+
+@rotary_attention_rough.register_fake
+def _(
+    qkv: Tensor,
+    cos: Tensor | None,  # noqa: ARG001
+    sin: Tensor | None,  # noqa: ARG001
+    heads: int,  # noqa: ARG001
+) -> Tensor:
+    return _result(qkv, torch.float8_e4m3fn)
 
 
 @custom_op("ronri::rotary_attention", mutates_args=())
@@ -146,7 +172,7 @@ def rotary_attention(
 ) -> tuple[Tensor, Tensor]:
     """The result, and the level of each row's softmax."""
     level = qkv.new_empty(qkv.shape[0], heads, qkv.shape[1], dtype=torch.float32)
-    return _launch(qkv, cos, sin, heads, level), level
+    return _launch(qkv, cos, sin, heads, _result(qkv), level), level
 
 
 @rotary_attention.register_fake
@@ -156,9 +182,8 @@ def _(
     sin: Tensor | None,  # noqa: ARG001
     heads: int,
 ) -> tuple[Tensor, Tensor]:
-    batch, length, fused = qkv.shape
-    level = qkv.new_empty(batch, heads, length, dtype=torch.float32)
-    return qkv.new_empty(batch, length, fused // 3), level
+    batch, length, _ = qkv.shape
+    return _result(qkv), qkv.new_empty(batch, heads, length, dtype=torch.float32)
 
 
 @custom_op("ronri::rotary_attention_backward", mutates_args=())
@@ -176,10 +201,9 @@ def rotary_attention_backward(
     width = fused // 3
     assert out_grad.is_contiguous()
     qkv_grad = torch.empty_like(qkv)
-    rows = max(16, triton.next_power_of_2(length))
-    keys = min(64, rows)
-    # 128 registers let two programs share a multiprocessor: one loads while the other computes.
-    spare = {"maxnreg": 128} if rows == 128 else {}
+    first, second = tiles(length)
+    # Few warps with all the registers there are: two programs share a multiprocessor, one loads
+    # while the other computes.
     attention_backward[(batch * heads,)](
         qkv,
         qkv if cos is None else cos,
@@ -192,13 +216,11 @@ def rotary_attention_backward(
         (width // heads) ** -0.5,
         HEADS=heads,
         HALF=width // heads // 2,
-        ROWS=rows,
-        KEYS=keys,
-        TILES=triton.cdiv(length, keys),
+        ROWS=max(16, triton.next_power_of_2(length)),
+        A=first,
+        B=second,
         ROTARY=cos is not None,
-        num_warps=8 if rows == 128 else 4,
-        num_stages=1,
-        **spare,
+        num_warps=8 if width // heads == 128 else 4,
     )
     return qkv_grad
 

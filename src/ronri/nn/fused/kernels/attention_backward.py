@@ -1,17 +1,45 @@
-"""The gradient of attention with rotary positions: one program is one head of one puzzle."""
+"""The gradient of attention with rotary positions: one program is one head of one puzzle.
+
+As in the forward pass keys are held as one full tile and a smaller rest, `a` and `b`, and all that
+comes from far is asked for before anything is used. Once turned, the halves of a head vector are
+put together: one product instead of two.
+"""
 
 import triton
 import triton.language as tl
 
 from ronri.nn.fused.kernels.activation import LOG2E
-from ronri.nn.fused.kernels.heads import load, store, store_turned_back, turned
+from ronri.nn.fused.kernels.heads import (
+    joined,
+    load,
+    load_whole,
+    store_turned_back,
+    store_whole,
+    turned,
+)
+
+
+@triton.jit
+def pass_back(query, grad, key, value, level, mean, beyond, query_grad, REST: tl.constexpr):
+    """One tile of keys: the gradients of its keys and values; that of the queries grows."""
+    scores = tl.dot(query, tl.trans(key))
+    pull = tl.dot(grad, tl.trans(value))
+    if REST:
+        scores = tl.where(beyond[None, :], float("-inf"), scores)
+    weights = tl.exp2(scores - level[:, None])
+    score_grad = (weights * (pull - mean[:, None])).to(query.dtype)
+    query_grad = tl.dot(score_grad, key, query_grad)
+    # Head vectors down, keys across: these fill the tensor cores where few keys would not.
+    value_grad = tl.trans(tl.dot(tl.trans(grad), weights.to(query.dtype)))
+    key_grad = tl.trans(tl.dot(tl.trans(query), score_grad))
+    return query_grad, key_grad, value_grad
 
 
 @triton.jit
 def attention_backward(
     qkv, cos, sin, out, level, out_grad, qkv_grad, length, scale,
-    HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, KEYS: tl.constexpr,
-    TILES: tl.constexpr, ROTARY: tl.constexpr,
+    HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr,
 ):  # fmt: skip
     """The gradient of `attention_forward`: the weights are computed again, tile by tile."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
@@ -23,46 +51,43 @@ def attention_backward(
     out += puzzle * length * width + head * (2 * HALF)
     out_grad += puzzle * length * width + head * (2 * HALF)
     rows = tl.arange(0, ROWS)
+    a = tl.arange(0, A)
+    b = A + tl.arange(0, B)
 
     query1, query2 = load(qkv, rows, stride, length, HALF)
-    grad1, grad2 = load(out_grad, rows, width, length, HALF)
-    out1, out2 = load(out, rows, width, length, HALF)
-    level = tl.load(level + tl.program_id(0) * length + rows, mask=rows < length, other=0.0)
-    # Softmax subtracts from each gradient of a weight their mean under the weights, which is the
-    # gradient of the result times the result.
-    mean = tl.sum(grad1.to(tl.float32) * out1.to(tl.float32), 1)
-    mean += tl.sum(grad2.to(tl.float32) * out2.to(tl.float32), 1)
+    key1_a, key2_a = load(qkv + width, a, stride, length, HALF)
+    key1_b, key2_b = load(qkv + width, b, stride, length, HALF)
+    result = load_whole(out, rows, width, length, HALF)
+    grad = load_whole(out_grad, rows, width, length, HALF)
+    value_a = load_whole(qkv + 2 * width, a, stride, length, HALF)
+    value_b = load_whole(qkv + 2 * width, b, stride, length, HALF)
     # Queries carry the scale, and log2(e), for exp2.
     query1, query2 = turned(query1, query2, cos, sin, rows, length, scale * LOG2E, HALF, ROTARY)
+    query = joined(query1, query2)
+    # Not with the others: programs wait for it as soon as they have asked for it.
+    level = tl.load(level + tl.program_id(0) * length + rows, mask=rows < length, other=0.0)
+    key1_a, key2_a = turned(key1_a, key2_a, cos, sin, a, length, 1.0, HALF, ROTARY)
+    key1_b, key2_b = turned(key1_b, key2_b, cos, sin, b, length, 1.0, HALF, ROTARY)
+    key_a = joined(key1_a, key2_a)
+    key_b = joined(key1_b, key2_b)
+    # Softmax subtracts from each gradient of a weight their mean under the weights, which is the
+    # gradient of the result times the result.
+    mean = tl.sum(grad.to(tl.float32) * result.to(tl.float32), 1)
 
-    query_grad1 = tl.zeros([ROWS, HALF], tl.float32)
-    query_grad2 = tl.zeros([ROWS, HALF], tl.float32)
-    for tile in range(TILES):
-        keys = tile * KEYS + tl.arange(0, KEYS)
-        key1, key2 = load(qkv + width, keys, stride, length, HALF)
-        value1, value2 = load(qkv + 2 * width, keys, stride, length, HALF)
-        key1, key2 = turned(key1, key2, cos, sin, keys, length, 1.0, HALF, ROTARY)
-        scores = tl.dot(query1, tl.trans(key1))
-        scores = tl.dot(query2, tl.trans(key2), scores)
-        scores = tl.where((keys < length)[None, :], scores, float("-inf"))
-        weights = tl.exp2(scores - level[:, None])
-        pull = tl.dot(grad1, tl.trans(value1))
-        pull = tl.dot(grad2, tl.trans(value2), pull)
-        score_grad = (weights * (pull - mean[:, None])).to(query1.dtype)
-        query_grad1 = tl.dot(score_grad, key1, query_grad1)
-        query_grad2 = tl.dot(score_grad, key2, query_grad2)
-
-        weights = tl.trans(weights.to(grad1.dtype))
-        value_grad1 = tl.dot(weights, grad1)
-        value_grad2 = tl.dot(weights, grad2)
-        store(qkv_grad + 2 * width, keys, stride, length, value_grad1, value_grad2, HALF)
-        score_grad = tl.trans(score_grad)
-        key_grad1 = tl.dot(score_grad, query1)
-        key_grad2 = tl.dot(score_grad, query2)
-        store_turned_back(
-            qkv_grad + width, keys, stride, length, key_grad1, key_grad2, cos, sin, 1 / LOG2E,
-            HALF, ROTARY,
-        )  # fmt: skip
-    store_turned_back(
-        qkv_grad, rows, stride, length, query_grad1, query_grad2, cos, sin, scale, HALF, ROTARY
+    query_grad = tl.zeros([ROWS, 2 * HALF], tl.float32)
+    query_grad, key_grad, value_grad = pass_back(
+        query, grad, key_a, value_a, level, mean, a >= length, query_grad, False
     )
+    store_whole(qkv_grad + 2 * width, a, stride, length, value_grad, HALF)
+    # Queries carried the scale and log2(e): their gradient wants the scale, that of keys log(2).
+    store_turned_back(
+        qkv_grad + width, a, stride, length, key_grad, cos, sin, 1 / LOG2E, HALF, ROTARY
+    )
+    query_grad, key_grad, value_grad = pass_back(
+        query, grad, key_b, value_b, level, mean, b >= length, query_grad, True
+    )
+    store_whole(qkv_grad + 2 * width, b, stride, length, value_grad, HALF)
+    store_turned_back(
+        qkv_grad + width, b, stride, length, key_grad, cos, sin, 1 / LOG2E, HALF, ROTARY
+    )
+    store_turned_back(qkv_grad, rows, stride, length, query_grad, cos, sin, scale, HALF, ROTARY)

@@ -7,6 +7,8 @@ never a shuffle.
 import triton
 import triton.language as tl
 
+from ronri.nn.fused.kernels.activation import halves
+
 
 @triton.jit
 def load(start, rows, stride, length, HALF: tl.constexpr):
@@ -15,6 +17,27 @@ def load(start, rows, stride, length, HALF: tl.constexpr):
     at = start + rows[:, None] * stride + columns[None, :]
     inside = (rows < length)[:, None]
     return tl.load(at, mask=inside, other=0.0), tl.load(at + HALF, mask=inside, other=0.0)
+
+
+@triton.jit
+def load_whole(start, rows, stride, length, HALF: tl.constexpr):
+    """Some rows of one head that nobody turns, in one piece; rows past the end are zero."""
+    at = start + rows[:, None] * stride + tl.arange(0, 2 * HALF)[None, :]
+    return tl.load(at, mask=(rows < length)[:, None], other=0.0)
+
+
+@triton.jit
+def joined(first, second):
+    """One tile of two halves: every thread keeps what it holds."""
+    ROWS: tl.constexpr = first.shape[0]
+    HALF: tl.constexpr = first.shape[1]
+    return tl.join(first, second).permute(0, 2, 1).reshape([ROWS, 2 * HALF])
+
+
+@triton.jit
+def store_whole(start, rows, stride, length, tile, HALF: tl.constexpr):
+    at = start + rows[:, None] * stride + tl.arange(0, 2 * HALF)[None, :]
+    tl.store(at, tile.to(start.dtype.element_ty), mask=(rows < length)[:, None])
 
 
 @triton.jit
@@ -60,9 +83,10 @@ def turned(
 
 @triton.jit
 def store_turned_back(
-    start, rows, stride, length, x, y, cos, sin, scale, HALF: tl.constexpr, ROTARY: tl.constexpr
+    start, rows, stride, length, grad, cos, sin, scale, HALF: tl.constexpr, ROTARY: tl.constexpr
 ):
     """Store the gradient of what `turned` was given: a rotation's transpose turns back."""
+    x, y = halves(grad)
     if ROTARY:
         c, s = angles(cos, sin, rows, length, HALF)
         store(start, rows, stride, length, (x * c + y * s) * scale, (y * c - x * s) * scale, HALF)

@@ -31,12 +31,14 @@ def place(program, rows, columns, GROUP: tl.constexpr):
 
 @triton.jit
 def swiglu_forward(
-    x, weight, hidden, gate_up, tokens,
+    x, weight, scale, hidden, gate_up, tokens,
     WIDTH: tl.constexpr, INNER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr, GROUP: tl.constexpr, KEEP: tl.constexpr, PROGRAMS: tl.constexpr,
-    FLATTEN: tl.constexpr,
+    FLATTEN: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """`hidden`, tile after tile; gates and ups are written too where the backward pass wants them.
+
+    A weight of 8 bits comes with the scale that its numbers have lost.
 
     Tensors are described, not pointed at: the copy engine reads and writes them, and reads the next
     tile while this one ends. The weight is described as [2, inner, width]: gates to the left, ups
@@ -52,6 +54,8 @@ def swiglu_forward(
         for step in range(WIDTH // DEPTH):
             both = weight.load([0, column, step * DEPTH]).reshape(2 * COLUMNS, DEPTH)
             product = tl.dot(x.load([row, step * DEPTH]), both.T, product)
+        if SCALED:
+            product *= tl.load(scale)
         gate, up = halves(product)
         if KEEP:
             gate_up.store([row, column], gate.to(kind))
@@ -124,20 +128,26 @@ def _tiles(tokens: int, width: int, inner: int) -> int:
     return triton.cdiv(tokens, ROWS) * (inner // COLUMNS)
 
 
-def _launch(x: Tensor, weight: Tensor, hidden: Tensor, gate_up: Tensor, keep: bool) -> None:
+def _launch(
+    x: Tensor, weight: Tensor, hidden: Tensor, gate_up: Tensor | None, scale: Tensor | None
+) -> None:
     tokens, width = x.shape
     inner = hidden.shape[1]
     tiles = _tiles(tokens, width, inner)
+    # As many bytes of each row and each stage, whatever their precision.
+    depth = DEPTH if scale is None else 2 * DEPTH
     # One program for each multiprocessor. The interpreter has one processor, for any number.
     programs = min(tiles, _multiprocessors(x.device) if x.is_cuda else 3)
     swiglu_forward[(programs,)](
-        TensorDescriptor.from_tensor(x, [ROWS, DEPTH]),
-        TensorDescriptor.from_tensor(weight.view(2, inner, width), [2, COLUMNS, DEPTH]),
+        TensorDescriptor.from_tensor(x, [ROWS, depth]),
+        TensorDescriptor.from_tensor(weight.view(2, inner, width), [2, COLUMNS, depth]),
+        hidden if scale is None else scale,
         TensorDescriptor.from_tensor(hidden, [ROWS, COLUMNS]),
-        TensorDescriptor.from_tensor(gate_up, [ROWS, COLUMNS]),
+        TensorDescriptor.from_tensor(hidden if gate_up is None else gate_up, [ROWS, COLUMNS]),
         tokens,
-        WIDTH=width, INNER=inner, ROWS=ROWS, COLUMNS=COLUMNS, DEPTH=DEPTH, GROUP=GROUP,
-        KEEP=keep, PROGRAMS=programs, FLATTEN=True, num_warps=8, num_stages=4,
+        WIDTH=width, INNER=inner, ROWS=ROWS, COLUMNS=COLUMNS, DEPTH=depth, GROUP=GROUP,
+        KEEP=gate_up is not None, PROGRAMS=programs, FLATTEN=True, SCALED=scale is not None,
+        num_warps=8, num_stages=4,
     )  # fmt: skip
 
 
@@ -149,7 +159,7 @@ def _multiprocessors(device: torch.device) -> int:
 def swiglu_hidden(x: Tensor, w_gate_up: Tensor) -> Tensor:
     """silu(x w_gate') (x w_up'), without gradient."""
     hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-    _launch(x, w_gate_up, hidden, hidden, keep=False)
+    _launch(x, w_gate_up, hidden, None, None)
     return hidden
 
 
@@ -158,12 +168,25 @@ def _(x: Tensor, w_gate_up: Tensor) -> Tensor:
     return x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
 
 
+@custom_op("ronri::swiglu_hidden_rough", mutates_args=())
+def swiglu_hidden_rough(x: Tensor, w_gate_up: Tensor, scale: Tensor) -> Tensor:
+    """The same in 8 bits, input, weight and result; the weight is to be multiplied by a scale."""
+    hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
+    _launch(x, w_gate_up, hidden, None, scale)
+    return hidden
+
+
+@swiglu_hidden_rough.register_fake
+def _(x: Tensor, w_gate_up: Tensor, scale: Tensor) -> Tensor:  # noqa: ARG001
+    return x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
+
+
 @custom_op("ronri::swiglu", mutates_args=())
 def swiglu(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The result, and what its gradient needs: `hidden`, and gates beside ups."""
     gate_up = x.new_empty(x.shape[0], w_gate_up.shape[0])
     hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-    _launch(x, w_gate_up, hidden, gate_up, keep=True)
+    _launch(x, w_gate_up, hidden, gate_up, None)
     return hidden @ w_down.T, hidden, gate_up
 
 
