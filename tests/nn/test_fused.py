@@ -204,7 +204,8 @@ def rounded_weight(weight: Tensor) -> Tensor:
 def assert_rough(found: Tensor, rounded_where_it_is: Tensor, exact: Tensor) -> None:
     """Rounded to 8 bits at the right places and nowhere else, and not far from the truth."""
     scale = exact.norm()
-    assert (found.double() - rounded_where_it_is).norm() / scale < 5e-3
+    # On a GPU numbers in between are bfloat16: some fall on the other side of a step of 8 bits.
+    assert (found.double() - rounded_where_it_is).norm() / scale < (2.5e-2 if CUDA else 5e-3)
     assert 1e-2 < (found.double() - exact).norm() / scale < 8e-2
 
 
@@ -270,15 +271,15 @@ def test_a_block_is_one_graph() -> None:
         x.requires_grad_()
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
     found, truth = compiled(*inputs), block(*inputs)
-    torch.testing.assert_close(found, truth)
+    assert_near(found, truth.double())
     for gradient, expected in zip(
         torch.autograd.grad(found.sum(), inputs),
         torch.autograd.grad(truth.sum(), inputs),
         strict=True,
     ):
-        torch.testing.assert_close(gradient, expected)
+        assert_near(gradient, expected.double())
     with torch.no_grad():
-        torch.testing.assert_close(compiled(*inputs), truth)
+        assert_near(compiled(*inputs), truth.double())
 
 
 def test_the_processor_never_gets_kernels() -> None:

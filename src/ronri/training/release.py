@@ -111,9 +111,11 @@ One pass means one row, no noise, no symmetric views, no check. Every board is t
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
 Wilson's, at 95 %. {_shared(card["shared"])}
 
-| suite | puzzles | steps | halt | solved | interval | errors |
-| --- | ---: | ---: | --- | ---: | --- | ---: |
+| suite | puzzles | steps | halt | solved | interval | errors | mean steps | ms | GFLOP |
+| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: | ---: |
 {rows}
+
+Milliseconds and floating-point operations are those of one puzzle, on {_devices(card["scores"])}.
 
 Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 `python benchmarks/release.py --rescore {card["name"]}` scores these weights again.
@@ -128,11 +130,16 @@ def _shared(shared: dict[str, int]) -> str:
     return f"BEWARE: puzzles that could be seen in training, up to symmetry: {leaks}."
 
 
+def _devices(scores: list[dict[str, Any]]) -> str:
+    return " and ".join(sorted({score["device"] for score in scores})) or "no device yet"
+
+
 def _score_row(score: dict[str, Any]) -> str:
     low, high = score["puzzle_accuracy_ci95"]
     budget = score["budget"]
     return (
         f"| `{score['data']}` | {score['n']:,} | {budget['steps']} | {budget['halt']} | "
         f"{100 * score['puzzle_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} % | "
-        f"{score['errors']:,} |"
+        f"{score['errors']:,} | {score['mean_steps']:.1f} | {score['ms_per_puzzle']:.2f} | "
+        f"{score['flops_per_puzzle'] / 1e9:.0f} |"
     )

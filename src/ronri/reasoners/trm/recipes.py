@@ -11,14 +11,7 @@ def trm() -> Recipe[Config]:
     return Recipe(
         reasoner="trm",
         model=Config(
-            width=384,
-            heads=6,
-            inner=1024,
-            positions="both",
-            h_cycles=2,
-            l_cycles=5,
-            float8=True,
-            noise=0.3,
+            width=384, heads=6, inner=1024, positions="both", h_cycles=2, l_cycles=5, noise=0.3
         ),
         data=Data(train=("minimal-train=0.5", "clue17-train=0.35", "hard-train=0.15")),
         optim=Optim(name="muon", lr=4e-4, matrix_lr=0.004, warmup=200, ema=0.999),

@@ -29,9 +29,8 @@ def pass_back(query, grad, key, value, level, mean, beyond, query_grad, REST: tl
     weights = tl.exp2(scores - level[:, None])
     score_grad = (weights * (pull - mean[:, None])).to(query.dtype)
     query_grad = tl.dot(score_grad, key, query_grad)
-    # Head vectors down, keys across: these fill the tensor cores where few keys would not.
-    value_grad = tl.trans(tl.dot(tl.trans(grad), weights.to(query.dtype)))
-    key_grad = tl.trans(tl.dot(tl.trans(query), score_grad))
+    value_grad = tl.dot(tl.trans(weights.to(query.dtype)), grad)
+    key_grad = tl.dot(tl.trans(score_grad), query)
     return query_grad, key_grad, value_grad
 
 
