@@ -168,7 +168,7 @@ def attention_cases(s: Setting) -> Iterator[Case]:
     compiled = torch.compile(plain_attention, dynamic=False)
     yield case("compiled", lambda: compiled(qkv, cos, sin))
     yield case("fused", lambda: attention.rotary_attention_alone(qkv, cos, sin, HEADS))
-    yield case("rough", lambda: attention.rotary_attention_rough(qkv, cos, sin, HEADS))
+    yield case("rough", lambda: attention.rotary_attention_alone(qkv, cos, sin, HEADS, rough=True))
 
 
 def attention_backward_cases(s: Setting) -> Iterator[Case]:
@@ -200,7 +200,7 @@ def swiglu_cases(s: Setting) -> Iterator[Case]:
     yield case("compiled", lambda: compiled(x, weight))
     yield case("fused", lambda: swiglu.swiglu_hidden(x, weight))
     eight, (weight_eight, scale) = fused.rough.rounded(x), fused.rough.scaled(weight)
-    yield case("rough", lambda: swiglu.swiglu_hidden_rough(eight, weight_eight, scale))
+    yield case("rough", lambda: swiglu.swiglu_hidden(eight, weight_eight, scale))
 
 
 def swiglu_backward_cases(s: Setting) -> Iterator[Case]:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
 
+import jaxtyping
 import pytest
 import torch
 import torch.nn.functional as F
@@ -280,6 +281,22 @@ def test_a_block_is_one_graph() -> None:
         assert_near(gradient, expected.double())
     with torch.no_grad():
         assert_near(compiled(*inputs), truth.double())
+
+
+@triton
+def test_rough_layers_are_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
+    # The compiler cannot look into the checks of shapes.
+    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
+    cos, sin = angles(17, 64)
+    inputs = [normal(2, 17, 128), *(normal(n, 128).float() / 11 for n in (384, 128, 256, 128))]
+
+    def block(x: Tensor, *w: Tensor) -> Tensor:
+        x = x + fused.rough.attention(x, w[0], w[1], cos, sin, 2)
+        return x + fused.rough.swiglu(x, w[2], w[3])
+
+    compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
+    with torch.no_grad():
+        assert_near(compiled(*inputs), block(*inputs).double())
 
 
 def test_the_processor_never_gets_kernels() -> None:

@@ -27,10 +27,11 @@ def attention(
     heads: int,
 ) -> Float[Tensor, "batch tokens width"]:
     """Attention from projection to projection; scores and their softmax are not in 8 bits."""
-    from ronri.nn.fused.kernels.attention import rotary_attention_rough
+    from ronri.nn.fused.kernels.attention import rotary_attention_alone
 
     qkv = product(rounded(x), *scaled(w_qkv), x.dtype)
-    return product(rotary_attention_rough(qkv, cos, sin, heads), *scaled(w_out), x.dtype)
+    mixed = rotary_attention_alone(qkv, cos, sin, heads, rough=True)
+    return product(mixed, *scaled(w_out), x.dtype)
 
 
 def swiglu(
@@ -39,9 +40,9 @@ def swiglu(
     w_down: Float[Tensor, "width inner"],
 ) -> Float[Tensor, "batch tokens width"]:
     """silu(x w_gate') (x w_up') w_down'."""
-    from ronri.nn.fused.kernels.swiglu import swiglu_hidden_rough
+    from ronri.nn.fused.kernels.swiglu import swiglu_hidden
 
-    hidden = swiglu_hidden_rough(rounded(x).flatten(0, -2), *scaled(w_gate_up))
+    hidden = swiglu_hidden(rounded(x).flatten(0, -2), *scaled(w_gate_up))
     return product(hidden, *scaled(w_down), x.dtype).view(x.shape)
 
 

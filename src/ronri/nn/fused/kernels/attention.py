@@ -124,18 +124,19 @@ def _launch(
     return out
 
 
-def _result(qkv: Tensor, dtype: torch.dtype | None = None) -> Tensor:
+def _result(qkv: Tensor, rough: bool = False) -> Tensor:
     """Room for what attention finds."""
     batch, length, fused = qkv.shape
+    dtype = torch.float8_e4m3fn if rough else qkv.dtype
     return qkv.new_empty(batch, length, fused // 3, dtype=dtype)
 
 
 @custom_op("ronri::rotary_attention_alone", mutates_args=())
 def rotary_attention_alone(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int, rough: bool = False
 ) -> Tensor:
-    """The result [batch, tokens, heads dim], without gradient."""
-    return _launch(qkv, cos, sin, heads, _result(qkv))
+    """The result [batch, tokens, heads dim], without gradient; `rough`, in 8 bits."""
+    return _launch(qkv, cos, sin, heads, _result(qkv, rough))
 
 
 @rotary_attention_alone.register_fake
@@ -144,26 +145,9 @@ def _(
     cos: Tensor | None,  # noqa: ARG001
     sin: Tensor | None,  # noqa: ARG001
     heads: int,  # noqa: ARG001
+    rough: bool = False,
 ) -> Tensor:
-    return _result(qkv)
-
-
-@custom_op("ronri::rotary_attention_rough", mutates_args=())
-def rotary_attention_rough(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
-) -> Tensor:
-    """The result in 8 bits, without gradient."""
-    return _launch(qkv, cos, sin, heads, _result(qkv, torch.float8_e4m3fn))
-
-
-@rotary_attention_rough.register_fake
-def _(
-    qkv: Tensor,
-    cos: Tensor | None,  # noqa: ARG001
-    sin: Tensor | None,  # noqa: ARG001
-    heads: int,  # noqa: ARG001
-) -> Tensor:
-    return _result(qkv, torch.float8_e4m3fn)
+    return _result(qkv, rough)
 
 
 @custom_op("ronri::rotary_attention", mutates_args=())

@@ -156,28 +156,18 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 @custom_op("ronri::swiglu_hidden", mutates_args=())
-def swiglu_hidden(x: Tensor, w_gate_up: Tensor) -> Tensor:
-    """silu(x w_gate') (x w_up'), without gradient."""
-    hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-    _launch(x, w_gate_up, hidden, None, None)
-    return hidden
+def swiglu_hidden(x: Tensor, w_gate_up: Tensor, scale: Tensor | None = None) -> Tensor:
+    """silu(x w_gate') (x w_up'), without gradient.
 
-
-@swiglu_hidden.register_fake
-def _(x: Tensor, w_gate_up: Tensor) -> Tensor:
-    return x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-
-
-@custom_op("ronri::swiglu_hidden_rough", mutates_args=())
-def swiglu_hidden_rough(x: Tensor, w_gate_up: Tensor, scale: Tensor) -> Tensor:
-    """The same in 8 bits, input, weight and result; the weight is to be multiplied by a scale."""
+    All may be in 8 bits; then the weight is to be multiplied by a scale.
+    """
     hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
     _launch(x, w_gate_up, hidden, None, scale)
     return hidden
 
 
-@swiglu_hidden_rough.register_fake
-def _(x: Tensor, w_gate_up: Tensor, scale: Tensor) -> Tensor:  # noqa: ARG001
+@swiglu_hidden.register_fake
+def _(x: Tensor, w_gate_up: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG001
     return x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
 
 
