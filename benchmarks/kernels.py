@@ -199,8 +199,9 @@ def swiglu_cases(s: Setting) -> Iterator[Case]:
     compiled = torch.compile(plain_hidden, dynamic=False)
     yield case("compiled", lambda: compiled(x, weight))
     yield case("fused", lambda: swiglu.swiglu_hidden(x, weight))
-    eight, (weight_eight, scale) = fused.rough.rounded(x), fused.rough.scaled(weight)
-    yield case("rough", lambda: swiglu.swiglu_hidden(eight, weight_eight, scale))
+    eight, scaled = fused.rough.rounded(x), fused.rough.scaled(weight)
+    shift = fused.rough.missed(eight.view(s.batch, TOKENS, WIDTH), scaled)
+    yield case("rough", lambda: swiglu.swiglu_hidden(eight, scaled.rounded, scaled.scale, shift))
 
 
 def swiglu_backward_cases(s: Setting) -> Iterator[Case]:
@@ -239,6 +240,10 @@ def mixing_cases(s: Setting) -> Iterator[Case]:
     )  # fmt: skip
 
 
+def rough_product(x: Tensor, weight: fused.rough.Scaled, dtype: torch.dtype) -> Tensor:
+    return fused.rough.product(x, weight, dtype).flatten(0, 1)
+
+
 def product_cases(s: Setting) -> Iterator[Case]:
     """The products that are not ours, beside those in 8 bits."""
     for name, inputs, outputs in (
@@ -253,8 +258,9 @@ def product_cases(s: Setting) -> Iterator[Case]:
             traffic=s.size(x.numel(), weight.numel(), s.rows * outputs),
         )  # fmt: skip
         yield case("plain", partial(F.linear, x, weight))
+        eight = fused.rough.rounded(x).view(s.batch, TOKENS, inputs)
         scaled = fused.rough.scaled(weight)
-        yield case("rough", partial(fused.rough.product, fused.rough.rounded(x), *scaled, s.dtype))
+        yield case("rough", partial(rough_product, eight, scaled, s.dtype))
 
 
 WORKS: dict[str, Callable[[Setting], Iterator[Case]]] = {

@@ -31,14 +31,15 @@ def place(program, rows, columns, GROUP: tl.constexpr):
 
 @triton.jit
 def swiglu_forward(
-    x, weight, scale, hidden, gate_up, tokens,
+    x, weight, scale, shift, hidden, gate_up, tokens,
     WIDTH: tl.constexpr, INNER: tl.constexpr, ROWS: tl.constexpr, COLUMNS: tl.constexpr,
     DEPTH: tl.constexpr, GROUP: tl.constexpr, KEEP: tl.constexpr, PROGRAMS: tl.constexpr,
     FLATTEN: tl.constexpr, SCALED: tl.constexpr,
 ):  # fmt: skip
     """`hidden`, tile after tile; gates and ups are written too where the backward pass wants them.
 
-    A weight of 8 bits comes with the scale that its numbers have lost.
+    A weight of 8 bits comes with the scale that its numbers have lost, and with a shift that its
+    products have lost on average.
 
     Tensors are described, not pointed at: the copy engine reads and writes them, and reads the next
     tile while this one ends. The weight is described as [2, inner, width]: gates to the left, ups
@@ -46,6 +47,8 @@ def swiglu_forward(
     """
     rows = tl.cdiv(tokens, ROWS)
     kind = hidden.dtype
+    if SCALED:
+        factor = tl.load(scale)
     for tile in tl.range(tl.program_id(0), rows * (INNER // COLUMNS), PROGRAMS, flatten=FLATTEN):
         row, column = place(tile, rows, INNER // COLUMNS, GROUP)
         row *= ROWS
@@ -54,9 +57,11 @@ def swiglu_forward(
         for step in range(WIDTH // DEPTH):
             both = weight.load([0, column, step * DEPTH]).reshape(2 * COLUMNS, DEPTH)
             product = tl.dot(x.load([row, step * DEPTH]), both.T, product)
-        if SCALED:
-            product *= tl.load(scale)
         gate, up = halves(product)
+        if SCALED:
+            at = column + tl.arange(0, COLUMNS)
+            gate = gate * factor + tl.load(shift + at)[None, :]
+            up = up * factor + tl.load(shift + INNER + at)[None, :]
         if KEEP:
             gate_up.store([row, column], gate.to(kind))
             gate_up.store([row, column + INNER], up.to(kind))
@@ -129,7 +134,13 @@ def _tiles(tokens: int, width: int, inner: int) -> int:
 
 
 def _launch(
-    x: Tensor, weight: Tensor, hidden: Tensor, gate_up: Tensor | None, scale: Tensor | None
+    x: Tensor,
+    weight: Tensor,
+    hidden: Tensor,
+    *,
+    gate_up: Tensor | None = None,
+    scale: Tensor | None = None,
+    shift: Tensor | None = None,
 ) -> None:
     tokens, width = x.shape
     inner = hidden.shape[1]
@@ -142,6 +153,7 @@ def _launch(
         TensorDescriptor.from_tensor(x, [ROWS, depth]),
         TensorDescriptor.from_tensor(weight.view(2, inner, width), [2, COLUMNS, depth]),
         hidden if scale is None else scale,
+        hidden if shift is None else shift,
         TensorDescriptor.from_tensor(hidden, [ROWS, COLUMNS]),
         TensorDescriptor.from_tensor(hidden if gate_up is None else gate_up, [ROWS, COLUMNS]),
         tokens,
@@ -156,18 +168,26 @@ def _multiprocessors(device: torch.device) -> int:
 
 
 @custom_op("ronri::swiglu_hidden", mutates_args=())
-def swiglu_hidden(x: Tensor, w_gate_up: Tensor, scale: Tensor | None = None) -> Tensor:
+def swiglu_hidden(
+    x: Tensor, w_gate_up: Tensor, scale: Tensor | None = None, shift: Tensor | None = None
+) -> Tensor:
     """silu(x w_gate') (x w_up'), without gradient.
 
-    All may be in 8 bits; then the weight is to be multiplied by a scale.
+    All may be in 8 bits; then the weight is to be multiplied by a scale, and a shift to be added
+    to each product of a row.
     """
     hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-    _launch(x, w_gate_up, hidden, None, scale)
+    _launch(x, w_gate_up, hidden, scale=scale, shift=shift)
     return hidden
 
 
 @swiglu_hidden.register_fake
-def _(x: Tensor, w_gate_up: Tensor, scale: Tensor | None = None) -> Tensor:  # noqa: ARG001
+def _(
+    x: Tensor,
+    w_gate_up: Tensor,
+    scale: Tensor | None = None,  # noqa: ARG001
+    shift: Tensor | None = None,  # noqa: ARG001
+) -> Tensor:
     return x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
 
 
@@ -176,7 +196,7 @@ def swiglu(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> tuple[Tensor, Tensor
     """The result, and what its gradient needs: `hidden`, and gates beside ups."""
     gate_up = x.new_empty(x.shape[0], w_gate_up.shape[0])
     hidden = x.new_empty(x.shape[0], w_gate_up.shape[0] // 2)
-    _launch(x, w_gate_up, hidden, gate_up, None)
+    _launch(x, w_gate_up, hidden, gate_up=gate_up)
     return hidden @ w_down.T, hidden, gate_up
 
 
