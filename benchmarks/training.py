@@ -2,8 +2,11 @@
 
 The published models at batch 768, each as plain PyTorch, as the compiler leaves it, with our fused
 layers, and with those and 8 bits in the cycles that have no gradient. One step is everything the
-loop does: lessons, forward, backward, clipping, optimiser and moving average. The losses of all
-paths are compared step by step.
+loop does: lessons, forward, backward, clipping, optimiser and moving average.
+
+The losses of all paths are compared step by step. Training is chaotic: where the loss falls fast,
+any rounding moves the fall a little. So every path is trained from several starts: where its losses
+are those of the plain path, they are higher from some starts and lower from others.
 """
 
 import argparse
@@ -52,7 +55,8 @@ class Measured:
     tflops: float
     peak_gib: float
     first_step_seconds: float
-    losses: list[float]
+    # Of each start, of each step.
+    losses: list[list[float]]
 
 
 def material(geometry: Any, count: int = 4096) -> Material:
@@ -79,8 +83,8 @@ def flop_per_slot(name: str) -> float:
     return counter.get_total_flops() / slots
 
 
-def measure(name: str, path: str, device: torch.device, steps: int) -> Measured:
-    """Train for some steps: the time of all but the first ones, and the loss of each."""
+def measure(name: str, path: str, device: torch.device, steps: int, starts: int) -> Measured:
+    """Train for some steps: the time of all but the first ones, and the losses from each start."""
     torch.compiler.reset()
     torch.cuda.reset_peak_memory_stats()
     recipe = registry.recipe(name)
@@ -91,20 +95,19 @@ def measure(name: str, path: str, device: torch.device, steps: int) -> Measured:
         model=replace(recipe.model, float8=path == "float8"),
     )
     run = begin(recipe, device)
-    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
-    found = []
+    losses: list[list[float]] = []
+    times: list[float] = []
     with fused.switched(path in OURS):
         if path != "eager":
             run.compile()
-        begun = time.perf_counter()
-        for step in range(steps):
-            found.append(run.update()["loss"])
-            if step == 0:
-                torch.cuda.synchronize()
-                first = time.perf_counter() - begun
-            events[step].record()
-        torch.cuda.synchronize()
-    times = [one.elapsed_time(other) for one, other in pairwise(events[steps // 4 : steps])]
+        for start in range(starts):
+            begun = time.perf_counter()
+            found, each = train(run, steps, start)
+            losses.append(found)
+            times.append(statistics.mean(each[steps // 4 :]))
+            if start == 0:
+                first = each[0] / 1000
+            print(f"{name} {path} start {start}: {time.perf_counter() - begun:.1f} s", flush=True)
     ms = statistics.mean(times)
     return Measured(
         recipe=name,
@@ -115,28 +118,69 @@ def measure(name: str, path: str, device: torch.device, steps: int) -> Measured:
         tflops=flop_per_slot(name) * BATCH / ms / 1e9,
         peak_gib=torch.cuda.max_memory_allocated() / 2**30,
         first_step_seconds=first,
-        losses=torch.stack(found).tolist(),
+        losses=losses,
     )
 
 
-def apart(found: dict[str, Any], measured: list[dict[str, Any]]) -> tuple[str, str, str]:
-    """How far losses are from those of the compiled path: on average, at most, at the first step.
+def train(run: Run, steps: int, start: int) -> tuple[list[float], list[float]]:
+    """Losses and milliseconds of some steps, after which the run is what it was.
 
-    At the first step no update has been made: that difference is the path's own, not chance.
+    Start 0 has the run's own weights, others have those of each matrix in another order.
+    """
+    before = run.snapshot()
+    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
+    chance = torch.Generator(run.world.device).manual_seed(start)
+    with torch.no_grad():
+        for weight in run.reasoner.parameters() if start else ():
+            order = torch.randperm(weight.numel(), generator=chance, device=weight.device)
+            weight.copy_(weight.flatten()[order].view(weight.shape))
+    events = [torch.cuda.Event(enable_timing=True) for _ in range(steps + 1)]
+    events[0].record()
+    found = []
+    for event in events[1:]:
+        found.append(run.update()["loss"])
+        event.record()
+    torch.cuda.synchronize()
+    run.restore(before)
+    times = [one.elapsed_time(other) for one, other in pairwise(events)]
+    return torch.stack(found).tolist(), times
+
+
+def apart(found: dict[str, Any], measured: list[dict[str, Any]]) -> tuple[str, ...]:
+    """How far losses are from the plain path's, start by start and step by step.
+
+    The mean of the distance, the mean over starts of the largest one, the distance at the first
+    step (which is before any update: the path's own and not chance), and how much higher the losses
+    are, with the standard error over starts.
     """
     losses = {one["path"]: one["losses"] for one in measured if one["recipe"] == found["recipe"]}
     if found["path"] == PLAIN or PLAIN not in losses:
-        return "", "", ""
-    far = [abs(a - b) / a for a, b in zip(losses[PLAIN], found["losses"], strict=False)]
-    mean, most, first = (f"{100 * x:.2f} %" for x in (statistics.mean(far), max(far), far[0]))
-    return mean, most, first
+        return "", "", "", ""
+    higher = [
+        [(ours - plain) / plain for plain, ours in zip(*pair, strict=False)]
+        for pair in zip(losses[PLAIN], found["losses"], strict=False)
+    ]
+    far = [[abs(step) for step in start] for start in higher]
+    means = [statistics.mean(start) for start in higher]
+    by = f"{100 * statistics.mean(means):+.2f}"
+    if len(means) > 1:
+        by += f" ± {100 * statistics.stdev(means) / len(means) ** 0.5:.2f}"
+    return (
+        _percent(statistics.mean(map(statistics.mean, far))),
+        _percent(statistics.mean(map(max, far))),
+        _percent(statistics.mean(start[0] for start in far)),
+        f"{by} %",
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2f} %"
 
 
 def markdown(result: dict[str, Any]) -> str:
     rows: list[tuple[str, ...]] = []
     for found in result["measured"]:
-        # To be reached with the same losses: in the same precision.
-        wanted = WANTED[found["recipe"]] if found["path"] == "fused" else None
+        wanted = WANTED[found["recipe"]] if found["path"] in OURS else None
         rows.append(
             (
                 f"`{found['recipe']}`, {found['path']}",
@@ -151,7 +195,7 @@ def markdown(result: dict[str, Any]) -> str:
         )
     head = (
         "model, path", "parameters", "ms a step", "wanted", "slot-steps/s", "TFLOP/s", "GiB",
-        "losses apart", "at most", "at the first step",
+        "losses apart", "at most", "at the first step", "higher by",
     )  # fmt: skip
     return report.table(head, rows)
 
@@ -162,44 +206,45 @@ def text(result: dict[str, Any]) -> str:
 
 def sentences(result: dict[str, Any]) -> str:
     return (
-        f"Batch {result['batch']}, mean of {result['timed']} steps after warming up, on one "
+        f"Batch {result['batch']}, all steps after the first quarter of them, on one "
         f"{result['device']} with torch {result['torch']}, by `python benchmarks/training.py`. "
-        f"Losses: the mean relative difference from the {PLAIN} path, over {result['steps']} "
-        f"steps from the same start (eager: over its {_eager(result['steps'])}), the largest one, "
-        f"and the one before any update.\n"
+        f"Losses: the relative distance from the {PLAIN} path over {result['steps']} steps (eager: "
+        f"a fifth), on average, at the worst step, and before any update; and how much higher they "
+        f"are, with the standard error over starts where there were several.\n"
     )
-
-
-def _eager(steps: int) -> int:
-    """Plain PyTorch takes three times as long, and its time is known after fewer steps."""
-    return steps // 5
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--steps", type=int, default=200)
+    parser.add_argument("--starts", type=int, default=4, help="how often to train on each path")
     parser.add_argument("--recipes", nargs="+", default=list(WANTED))
     parser.add_argument("--paths", nargs="+", default=list(PATHS))
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result and renew the page")
-    parser.add_argument("--from", dest="source", type=Path, help="a result measured elsewhere")
+    parser.add_argument(
+        "--from", dest="sources", type=Path, nargs="+", help="results measured elsewhere"
+    )
     options = parser.parse_args()
-    if options.source:
-        result = json.loads(options.source.read_text())
+    if options.sources:
+        results = [json.loads(source.read_text()) for source in options.sources]
+        result = results[0] | {"measured": [one for each in results for one in each["measured"]]}
     else:
         result = {
             "device": torch.cuda.get_device_name(),
             "torch": torch.__version__,
             "batch": BATCH,
             "steps": options.steps,
-            "timed": options.steps - options.steps // 4 - 1,
+            "starts": options.starts,
         }
         measured: list[Measured] = []
         for name in options.recipes:
             for path in options.paths:
-                steps = _eager(options.steps) if path == "eager" else options.steps
-                found = measure(name, path, torch.device("cuda"), steps)
-                print(replace(found, losses=found.losses[-3:]), flush=True)
+                # Plain PyTorch takes three times as long; its time is known after fewer steps.
+                few = (options.steps // 5, 1) if path == "eager" else None
+                steps, starts = few or (options.steps, options.starts)
+                found = measure(name, path, torch.device("cuda"), steps, starts)
+                print(replace(found, losses=[each[-3:] for each in found.losses]), flush=True)
                 measured.append(found)
                 result["measured"] = [asdict(one) for one in measured]
                 if options.out:

@@ -147,7 +147,7 @@ class Run:
         if self.world.device.type == "cuda":
             tensors["rng.cuda"] = torch.cuda.get_rng_state()
         facts = {
-            "recipe": to_plain(self.recipe),
+            "recipe": _as_written(self.recipe),
             "batch": self.batch,
             "seconds": self.seconds,
             "ancestors_minutes": self.ancestors_minutes,
@@ -165,7 +165,7 @@ class Run:
     def restore(self, snapshot: Snapshot) -> None:
         """Be what was written down."""
         facts, tensors = snapshot.facts, snapshot.tensors
-        if facts["recipe"] != json.loads(json.dumps(to_plain(self.recipe))):
+        if facts["recipe"] != _as_written(self.recipe):
             raise ValueError(
                 "the run was begun with other settings: resume it without changing them, "
                 "or start another run with --init"
@@ -203,6 +203,11 @@ def _for_batch(optim: Optim, batch: int, base_batch: int) -> Optim:
         lr=scaled_lr(optim.lr, batch, base_batch),
         matrix_lr=scaled_lr(optim.matrix_lr, batch, base_batch),
     )
+
+
+def _as_written(recipe: Recipe[Any]) -> Any:
+    """A recipe as it comes back from a file."""
+    return json.loads(json.dumps(to_plain(recipe)))
 
 
 def _merit(validation: Validation) -> tuple[float, float]:
