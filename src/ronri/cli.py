@@ -5,6 +5,7 @@ Exit status: 0 done (a puzzle: solved and verified), 1 not solved, 2 bad input, 
 
 import gc
 import io
+import logging
 import os
 import signal
 import sys
@@ -20,7 +21,7 @@ from ronri.commands.arguments import bound, meant, parse
 from ronri.commands.compare import compare
 from ronri.commands.eval import evaluate
 from ronri.commands.info import info
-from ronri.commands.output import warn
+from ronri.commands.output import Teller, warn
 from ronri.commands.solve import solve
 from ronri.commands.train import train
 
@@ -57,6 +58,8 @@ def main(arguments: list[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal can draw boxes; a question mark is better than no answer.
             stream.reconfigure(errors="replace")
+    logging.getLogger("ronri").handlers = [Teller()]
+    logging.getLogger("ronri").setLevel(logging.INFO)
     arguments = sys.argv[1:] if arguments is None else arguments
     if arguments == ["--version"]:
         print(f"ronri {__version__}")

@@ -65,9 +65,15 @@ def test_a_stored_set_in_the_folder_of_lists_goes_first(listed: Path, tmp_path: 
 
 
 def test_a_suite_is_made_once_and_again_if_damaged(
-    cache: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    path = open_set("mini4", cache=cache).path
+    cache = tmp_path
+    with caplog.at_level("INFO"):
+        path = open_set("mini4", cache=cache).path
+        open_set("mini4", cache=cache)
+    assert [record.getMessage() for record in caplog.records] == [
+        "preparing mini4, once; it is kept for the next time"
+    ]
     with monkeypatch.context() as patch:
         patch.setattr(sources, "write_suite", None)
         assert open_set("mini4", cache=cache).path == path

@@ -7,7 +7,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from rich.console import Console
 
@@ -94,6 +94,7 @@ def test_a_loss_that_is_no_number_is_shown_as_such() -> None:
     st.lists(st.floats(-1e6, 1e6) | st.sampled_from([math.nan, math.inf]), max_size=700),
     st.integers(1, 60),
 )
+@example([0.0, 5e-324], 2)
 def test_a_curve_has_room_for_any_history(values: list[float], width: int) -> None:
     history = History()
     for value in values:
@@ -160,6 +161,13 @@ def test_a_log_gets_a_line_now_and_then(kind: str) -> None:
         "best validation at step 200: puzzle accuracy 50.00 %, cell accuracy 87.50 %",
     ]
     assert "\x1b" not in file.getvalue()
+
+
+def test_a_log_ends_with_its_last_line_once() -> None:
+    file = io.StringIO()
+    with Display(Console(file=file, color_system=None), "trm", "cpu") as display:
+        display.update(STATUS)
+    assert file.getvalue().count(str(line(STATUS))) == 1
 
 
 def test_an_error_passes_through_and_the_last_line_is_left() -> None:

@@ -1,11 +1,12 @@
 """How commands speak: text for people, JSON for programs, progress on the error stream."""
 
 import json
+import logging
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, final
 
 from tyro.conf import arg
 
@@ -29,6 +30,15 @@ def terminal() -> "Console":
 def warn(message: str) -> None:
     """One line on the error stream."""
     print(f"ronri: {' '.join(message.split())}", file=sys.stderr)
+
+
+@final
+class Teller(logging.Handler):
+    """What the library has to say while it works, where someone is looking."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if sys.stderr.isatty() or record.levelno >= logging.WARNING:
+            warn(record.getMessage())
 
 
 def print_json(result: dict[str, Any]) -> None:

@@ -14,6 +14,7 @@ in the cache folder, so this is done once.
 """
 
 import hashlib
+import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ from ronri.data.importing import import_file
 from ronri.data.splits import set_keys
 from ronri.data.store import MAGIC, PuzzleSet, StoreError, StoreWriter
 from ronri.sudoku.geometry import FOUR, SIX
+
+log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -135,13 +138,13 @@ def open_set(
             why = f" ({report.examples[0]})" if report.examples else ""
             raise ValueError(f"{path} has no puzzle that can be used{why}")
 
-    return _cached(cache / f"{path.name.split('.')[0]}-{key}.ronri", make)
+    return _cached(name, cache / f"{path.name.split('.')[0]}-{key}.ronri", make)
 
 
 def _open_suite(name: str, cache: Path, threads: int | None) -> PuzzleSet:
     suite = GENERATED[name]
     place = cache / f"{name}-{suite.sha256[:12]}.ronri"
-    found = _cached(place, lambda path: write_suite(name, path, threads=threads))
+    found = _cached(name, place, lambda path: write_suite(name, path, threads=threads))
     if found.header.payload_sha256 != suite.sha256:
         place.unlink()
         raise ValueError(
@@ -163,7 +166,7 @@ def _open_training(name: str, cache: Path, threads: int | None) -> PuzzleSet:
             exclude = set_keys(suite, threads=threads).split
             fulfil(order, writer, name=name, exclude=exclude, threads=threads)
 
-    return _cached(cache / f"{name}-{key}.ronri", make)
+    return _cached(name, cache / f"{name}-{key}.ronri", make)
 
 
 def locate(name: str, *, lists: Path | None = None) -> Path:
@@ -211,13 +214,14 @@ def is_set(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _cached(path: Path, make: Callable[[Path], None]) -> PuzzleSet:
+def _cached(name: str, path: Path, make: Callable[[Path], None]) -> PuzzleSet:
     """The set at `path`; made first if it is not there, and again if it is damaged."""
     if path.is_file():
         try:
             return PuzzleSet(path)
         except StoreError:
             path.unlink()
+    log.info("preparing %s, once; it is kept for the next time", name)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         make(path)

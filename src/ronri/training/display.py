@@ -85,6 +85,8 @@ class Display:
         self._histories: dict[str, History] = {}
         self._status: Status | None = None
         self._drawn_at = -math.inf
+        # What the last line of a log is about.
+        self._printed: Status | None = None
 
     def __enter__(self) -> "Display":
         if self._moves:
@@ -108,6 +110,7 @@ class Display:
             drawn = picture(status, self._histories, self._title, self._device, width)
             self._live.update(drawn, refresh=True)
         else:
+            self._printed = status
             self._print(line(status))
             if news is not None:
                 self._print(validation_line("validation", news))
@@ -128,7 +131,8 @@ class Display:
     ) -> None:
         self._live.stop()
         if self._status is not None:
-            self._print(line(self._status))
+            if self._status is not self._printed:
+                self._print(line(self._status))
             if self._status.best is not None:
                 self._print(validation_line("best validation", self._status.best))
 
@@ -170,8 +174,8 @@ class History:
         if means and min(means) > 0 and max(means) > 10 * min(means):
             means = [math.log(mean) for mean in means]
         low, high = min(means, default=0.0), max(means, default=0.0)
-        scale = 7 / (high - low) if high > low else 0.0
-        return "".join("▁▂▃▄▅▆▇█"[round((mean - low) * scale)] for mean in means)
+        span = (high - low) or 1.0
+        return "".join("▁▂▃▄▅▆▇█"[round(7 * ((mean - low) / span))] for mean in means)
 
 
 def picture(
