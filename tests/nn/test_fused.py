@@ -254,12 +254,16 @@ def test_rough_swiglu() -> None:
 # All rows of a small batch are looked at, and a sample of those of a large one.
 @pytest.mark.parametrize("batch", [3, 256])
 def test_a_rounded_weight_is_right_about_the_mean_row(batch: int) -> None:
-    x, weight = fused.rough.rounded(alike(batch, 17, 128)), normal(128, 128).float()
+    # Puzzles differ, the first ones most, and so do tokens: the sample must be of them all.
+    puzzles = normal(batch, 1, 128)
+    puzzles[:9] += 3 * normal(128)
+    x = alike(batch, 17, 128) + puzzles + 2 * normal(17, 128)
+    x, weight = fused.rough.rounded(x), normal(128, 128).float()
     found = fused.rough.product(x, fused.rough.scaled(weight), DTYPE).double()
     exact = x.double() @ weight.double().T
     uncorrected = exact - x.double() @ fused.rough.scaled(weight).rest.double().T
     error, before = ((y - exact).flatten(0, -2).mean(0).norm() for y in (found, uncorrected))
-    assert error < 0.15 * before
+    assert error < 0.2 * before
 
 
 @triton

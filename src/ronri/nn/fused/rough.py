@@ -4,10 +4,10 @@ Products in float8 (four bits of exponent, three of mantissa) take two thirds of
 in bfloat16, and less energy, which is what a busy GPU runs out of. What goes into them is bounded
 by a norm before, so it needs no scale of its own; weights are small and have one for each matrix.
 
-Rounding the inputs does little harm: every row is off in a direction of its own, and attention
-takes means of rows. A rounded weight is off in the same way for all rows, as far as they are alike,
-each time the network is called. So what it does to the mean row is put right: (weight - rounded
-weight) mean row is added to all of them. The price is that a row depends, a little, on its batch.
+A rounded input is off in a direction of its own in every row. A rounded weight is off in the same
+way for all rows, as far as they are alike, each time the network is called; that does far more harm
+(docs/LOG.md). So what it does to the mean row is put right: (weight - rounded weight) mean row is
+added to all of them. The price is that a row depends, a little, on the batch of its process.
 """
 
 from typing import NamedTuple, final
@@ -102,6 +102,6 @@ def product(
 
 def missed(x: Float8[Tensor, "batch tokens inputs"], weight: Scaled) -> Float[Tensor, "outputs"]:
     """What the rounded weight misses of the product with the mean row, or that of a sample."""
-    # From puzzle to puzzle one token further, so that all tokens are met. Of a small batch, all.
+    # From puzzle to puzzle one token further: up to 128 tokens, all are met. Of a small batch, all.
     stride = x.shape[0] // SAMPLE * x.shape[1] + 1
     return weight.rest @ x.flatten(0, -2)[::stride].float().mean(dim=0)

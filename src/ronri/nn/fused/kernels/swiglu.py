@@ -142,6 +142,7 @@ def _launch(
     scale: Tensor | None = None,
     shift: Tensor | None = None,
 ) -> None:
+    assert (scale is None) == (shift is None), "what is in 8 bits has both"
     tokens, width = x.shape
     inner = hidden.shape[1]
     tiles = _tiles(tokens, width, inner)
