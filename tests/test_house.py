@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from boards import PUZZLE
+
 SOURCE = Path(__file__).parents[1] / "src"
 
 # Floors from the ground up; a module imports from its own floor and from those below.
@@ -153,6 +155,15 @@ import ronri.sudoku.generate as g, ronri.sudoku.kernels.digging as d
 assert not d.dig_batch.signatures
 """
     assert "torch" not in modules_after(code)
+
+
+def test_one_puzzle_is_read_and_checked_without_numba() -> None:
+    code = f"""
+from ronri.sudoku import board, rules
+clues = board.parse({PUZZLE!r})
+assert not rules.solves(clues[None], clues[None])[0]
+"""
+    assert "numba" not in modules_after(code)
 
 
 def test_reasoners_are_known_without_torch() -> None:

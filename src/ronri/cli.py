@@ -51,9 +51,10 @@ def main(arguments: list[str] | None = None) -> int:
     """Run the command that the arguments name; returns the exit status."""
     # Ended from outside: clean up as after Ctrl-C, so that no half-written file stays behind.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
-    # Threads of torch that wait should sleep. Spinning, as is their habit, they slow small networks
-    # down a hundredfold on a machine that has other work too.
+    # Threads of torch that wait should soon sleep. Spinning, as is their habit, they slow small
+    # networks down a hundredfold on a machine that has other work too; a moment of it saves time.
     os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+    os.environ.setdefault("GOMP_SPINCOUNT", "2000")
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal can draw boxes; a question mark is better than no answer.

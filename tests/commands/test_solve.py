@@ -11,7 +11,9 @@ import torch
 from boards import HARD, PUZZLE, SOLUTION
 from command_line import Ronri, add_oracle
 from ronri import loading, registry
+from ronri.commands.solve import Counting
 from ronri.reasoners.trm.config import Config
+from ronri.sudoku import exact
 from ronri.sudoku.board import parse, to_text
 from ronri.sudoku.geometry import FOUR, NINE, Geometry
 
@@ -31,6 +33,28 @@ def write_model(folder: Path, geometry: Geometry) -> str:
     return loading.save(
         folder, kind="trm", config=config, geometry=geometry, weights=weights, which="raw"
     )
+
+
+# How many solutions there are.
+
+
+@pytest.mark.parametrize(("puzzle", "count"), [(PUZZLE, 1), (SEVERAL, 2), (NONE, 0)])
+def test_solutions_are_counted_by_a_process_of_its_own(
+    puzzle: str, count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch")  # as in a process that has just begun
+    counting = Counting(parse(puzzle))
+    monkeypatch.setattr(exact, "solve", None)  # nobody here can have counted
+    assert counting.result() == count
+
+
+@pytest.mark.parametrize("executable", ["false", "no such program"])
+def test_solutions_are_counted_here_if_that_process_fails(
+    executable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delitem(sys.modules, "torch")
+    monkeypatch.setattr(sys, "executable", executable)
+    assert Counting(parse(PUZZLE)).result() == 1
 
 
 # The exact solver.

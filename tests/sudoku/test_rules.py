@@ -11,6 +11,7 @@ from boards import OTHERS, PUZZLE, SOLUTION, any_grids, shifted_grid
 from ronri.sudoku.board import parse, to_lines
 from ronri.sudoku.geometry import FOUR, NINE, STANDARD, Geometry
 from ronri.sudoku.rules import (
+    FEW,
     Conflict,
     conflicts,
     is_consistent,
@@ -55,6 +56,10 @@ def test_rules_equal_a_slow_reference(data: st.DataObject, geometry: Geometry) -
     ]
     assert [conflicts(grid, geometry) for grid in grids] == found
     assert is_consistent(grids, geometry).tolist() == [not some for some in found]
+    # Few grids are judged by Python, many by compiled code.
+    many = np.tile(grids, (FEW + 1, 1))
+    assert units_satisfied(many, geometry).tolist() == satisfied * (FEW + 1)
+    assert is_consistent(many, geometry).tolist() == [not some for some in found] * (FEW + 1)
 
 
 @pytest.mark.parametrize("geometry", STANDARD, ids=lambda g: g.name)
@@ -80,12 +85,13 @@ def test_large_batches_agree_with_small_ones() -> None:
     assert is_consistent(grids).all()
 
 
+@pytest.mark.parametrize("times", [1, FEW])
 @pytest.mark.parametrize("strange", [5, 17, 40, 64, 65, 255])
-def test_digits_that_the_board_does_not_have_never_pass(strange: int) -> None:
-    grids = np.stack([shifted_grid(FOUR)] * 2)
-    grids[1, 5] = strange
-    assert is_solved(grids).tolist() == [True, False]
-    assert is_consistent(grids).tolist() == [True, False]
+def test_digits_that_the_board_does_not_have_never_pass(strange: int, times: int) -> None:
+    grids = np.stack([shifted_grid(FOUR)] * 2 * times)
+    grids[1::2, 5] = strange
+    assert is_solved(grids).tolist() == [True, False] * times
+    assert is_consistent(grids).tolist() == [True, False] * times
     assert units_satisfied(grids)[1].sum() == FOUR.num_units - 3
     with pytest.raises(AssertionError):
         to_lines(grids)

@@ -1,7 +1,9 @@
 """`ronri solve`"""
 
+import subprocess
 import sys
 import time
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, final
@@ -66,14 +68,18 @@ def solve(
 ) -> int:
     """Solve one puzzle: 16, 36 or 81 characters, or a grid as people draw it."""
     from ronri.sudoku.board import parse
-    from ronri.sudoku.geometry import geometry_of
+    from ronri.sudoku.geometry import NINE, geometry_of
 
     if watch and as_json:
         raise ValueError("--watch is for people and --json for programs: choose one")
     clues = parse(_text(puzzle))
-    name = reasoner or _usual(clues)
+    name = reasoner or (NETWORK if len(clues) == NINE.cells else SOLVER)
+    # Before torch is imported, for it has time to spare while that is done.
+    counting = Counting(clues) if name != SOLVER else None
+    if reasoner is None and not _is_here(name):
+        name = SOLVER
     console = terminal()
-    if name == SOLVER:
+    if counting is None or name == SOLVER:
         if steps or halt or (samples, views) != (1, 1):
             raise ValueError(
                 "exact searches until it is done: --steps, --samples, --views and --halt are for "
@@ -86,7 +92,7 @@ def solve(
         loaded = load(name, device=device, geometry=geometry_of(clues))
         loaded.check_fits(geometry_of(clues))
         budget = loaded.budget(steps=steps, samples=samples, views=views, halt=halt)
-        found = _think(loaded, clues, budget, seed, console if watch else None)
+        found = _think(loaded, clues, budget, seed, counting, console if watch else None)
     if as_json:
         print_json(found.to_json())
     else:
@@ -136,15 +142,12 @@ class Found:
         }
 
 
-def _usual(clues: "np.ndarray") -> str:
-    from ronri.sudoku.geometry import NINE
+def _is_here(name: str) -> bool:
+    if name == SOLVER:
+        return True
+    from ronri.loading import released
 
-    if len(clues) == NINE.cells:
-        from ronri.loading import released
-
-        if NETWORK in released():
-            return NETWORK
-    return SOLVER
+    return name in released()
 
 
 def _search(clues: "np.ndarray", console: "Console | None") -> Found:
@@ -176,15 +179,60 @@ def _search(clues: "np.ndarray", console: "Console | None") -> Found:
     )
 
 
+@final
+class Counting:
+    """How many solutions a puzzle has, up to two, by the exact solver in a process of its own.
+
+    The solver takes half a second to get ready and torch a whole one: on two cores, both at once.
+    Where torch is there already, the solver is called when its answer is wanted.
+    """
+
+    def __init__(self, clues: "np.ndarray") -> None:
+        self._clues = clues
+        self._process: subprocess.Popen[str] | None = None
+        if "torch" not in sys.modules:
+            with suppress(OSError):
+                self._process = self._started()
+
+    def _started(self) -> "subprocess.Popen[str]":
+        from ronri.sudoku.board import to_line
+
+        code = (
+            "import sys; from ronri.sudoku import board, exact; "
+            "print(exact.solve(board.parse(sys.argv[1])[None]).counts[0])"
+        )
+        # -P: nothing is imported from whatever folder the user happens to be in.
+        return subprocess.Popen(
+            [sys.executable, "-P", "-c", code, to_line(self._clues)],
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            text=True,
+        )
+
+    def result(self) -> int:
+        if self._process is not None:
+            said, _ = self._process.communicate()
+            if self._process.returncode == 0:
+                return int(said)
+        from ronri.sudoku import exact
+
+        return int(exact.solve(self._clues[None]).counts[0])
+
+
 def _think(
-    loaded: "Loaded", clues: "np.ndarray", budget: "Budget", seed: int, console: "Console | None"
+    loaded: "Loaded",
+    clues: "np.ndarray",
+    budget: "Budget",
+    seed: int,
+    counting: Counting,
+    console: "Console | None",
 ) -> Found:
     """Let a network think; on a console, everyone can watch."""
     from contextlib import nullcontext
 
     import torch
 
-    from ronri.sudoku import exact
     from ronri.thinking import answer
 
     watching: Any = nullcontext()
@@ -211,7 +259,7 @@ def _think(
         board=board,
         verified=verified,
         # Asked only now, and only how many there are: what is shown is the network's own.
-        num_solutions=int(exact.solve(clues[None]).counts[0]),
+        num_solutions=counting.result(),
         steps=steps,
         row_steps=row_steps,
         confidence=float(found.confidence[0]),

@@ -1,13 +1,18 @@
 """The rules: whether grids keep them, and where they do not."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from jaxtyping import Bool, UInt8
 
 from ronri.sudoku.geometry import SYMBOLS, Geometry, geometry_of
-from ronri.sudoku.kernels.compiled import spread
 from ronri.sudoku.kernels.rules import BROKEN, SATISFIED, judge_units
+
+# So many grids are judged without Numba, in about a millisecond each. Numba takes half a second to
+# be imported and to load what it has compiled.
+FEW = 8
 
 
 @dataclass(frozen=True)
@@ -76,10 +81,24 @@ def _verdicts(
     grids = np.ascontiguousarray(grids)
     verdicts = np.empty((len(grids), geometry.num_units), np.uint8)
     units = geometry.units
+    if len(grids) <= FEW:
+        judge_units(grids, units, verdicts, 0, len(grids))
+        return verdicts
+    from ronri.sudoku.kernels.compiled import spread
+
+    judge = _compiled()
     # Chunks are large because a thread takes longer to start than to judge a few thousand grids.
     spread(
-        lambda start, stop: judge_units(grids, units, verdicts, start, stop),
+        lambda start, stop: judge(grids, units, verdicts, start, stop),
         len(grids),
         chunk=16_384,
     )
     return verdicts
+
+
+@cache
+def _compiled() -> Callable[..., None]:
+    from ronri.sudoku.kernels.compiled import kernel
+
+    judge: Callable[..., None] = kernel(judge_units)
+    return judge

@@ -1,8 +1,9 @@
-"""The rules of the game, one verdict for every unit of every grid."""
+"""The rules of the game, one verdict for every unit of every grid.
+
+Not compiled here: a few grids are judged by the function as it is, before Numba would be ready.
+"""
 
 import numpy as np
-
-from ronri.sudoku.kernels.compiled import kernel
 
 # A unit may still have empty cells, hold every digit once, or break the rules.
 UNFINISHED, SATISFIED, BROKEN = 0, 1, 2
@@ -11,7 +12,6 @@ UNFINISHED, SATISFIED, BROKEN = 0, 1, 2
 _STRANGE = 40
 
 
-@kernel
 def judge_units(grids, units, verdicts, start, stop):
     """Write the verdict on each unit of `grids[start:stop]`, digit sets kept as bit masks."""
     num_units, size = units.shape
