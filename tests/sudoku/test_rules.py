@@ -1,6 +1,7 @@
 """The rules against slow references."""
 
 from itertools import combinations
+from unittest.mock import patch
 
 import numpy as np
 import pytest
@@ -8,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from boards import OTHERS, PUZZLE, SOLUTION, any_grids, shifted_grid
+from ronri.sudoku import rules
 from ronri.sudoku.board import parse, to_lines
 from ronri.sudoku.geometry import FOUR, NINE, STANDARD, Geometry
 from ronri.sudoku.rules import (
-    FEW,
     Conflict,
     conflicts,
     is_consistent,
@@ -31,9 +32,16 @@ def slow_conflicts(grid: list[int], geometry: Geometry) -> list[Conflict]:
     return found
 
 
+# Judged by compiled code, and by plain Python.
+PATIENCE = pytest.mark.parametrize("patience", [0, 10**9], ids=["compiled", "plain"])
+
+
+@PATIENCE
 @pytest.mark.parametrize("geometry", [*STANDARD, *OTHERS], ids=str)
 @given(data=st.data())
-def test_rules_equal_a_slow_reference(data: st.DataObject, geometry: Geometry) -> None:
+def test_rules_equal_a_slow_reference(
+    data: st.DataObject, geometry: Geometry, patience: int
+) -> None:
     grids = data.draw(any_grids(geometry))
     clues = grids.copy()
     for puzzle in clues:
@@ -49,17 +57,14 @@ def test_rules_equal_a_slow_reference(data: st.DataObject, geometry: Geometry) -
     ]
     found = [slow_conflicts(grid, geometry) for grid in grids.tolist()]
 
-    assert units_satisfied(grids, geometry).tolist() == satisfied
-    assert is_solved(grids, geometry).tolist() == solved
-    assert solves(grids, clues, geometry).tolist() == [
-        a and b for a, b in zip(solved, kept, strict=True)
-    ]
-    assert [conflicts(grid, geometry) for grid in grids] == found
-    assert is_consistent(grids, geometry).tolist() == [not some for some in found]
-    # Few grids are judged by Python, many by compiled code.
-    many = np.tile(grids, (FEW + 1, 1))
-    assert units_satisfied(many, geometry).tolist() == satisfied * (FEW + 1)
-    assert is_consistent(many, geometry).tolist() == [not some for some in found] * (FEW + 1)
+    with patch.object(rules, "_patience", patience):
+        assert units_satisfied(grids, geometry).tolist() == satisfied
+        assert is_solved(grids, geometry).tolist() == solved
+        assert solves(grids, clues, geometry).tolist() == [
+            a and b for a, b in zip(solved, kept, strict=True)
+        ]
+        assert [conflicts(grid, geometry) for grid in grids] == found
+        assert is_consistent(grids, geometry).tolist() == [not some for some in found]
 
 
 @pytest.mark.parametrize("geometry", STANDARD, ids=lambda g: g.name)
@@ -85,16 +90,27 @@ def test_large_batches_agree_with_small_ones() -> None:
     assert is_consistent(grids).all()
 
 
-@pytest.mark.parametrize("times", [1, FEW])
+@PATIENCE
 @pytest.mark.parametrize("strange", [5, 17, 40, 64, 65, 255])
-def test_digits_that_the_board_does_not_have_never_pass(strange: int, times: int) -> None:
-    grids = np.stack([shifted_grid(FOUR)] * 2 * times)
-    grids[1::2, 5] = strange
-    assert is_solved(grids).tolist() == [True, False] * times
-    assert is_consistent(grids).tolist() == [True, False] * times
+def test_digits_that_the_board_does_not_have_never_pass(
+    strange: int, patience: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rules, "_patience", patience)
+    grids = np.stack([shifted_grid(FOUR)] * 2)
+    grids[1, 5] = strange
+    assert is_solved(grids).tolist() == [True, False]
+    assert is_consistent(grids).tolist() == [True, False]
     assert units_satisfied(grids)[1].sum() == FOUR.num_units - 3
     with pytest.raises(AssertionError):
         to_lines(grids)
+
+
+def test_patience_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    grid = parse(SOLUTION)[None]
+    monkeypatch.setattr(rules, "_patience", 3)
+    with patch.object(rules, "_compiled", wraps=rules._compiled) as compiled:
+        assert all(is_solved(grid)[0] for _ in range(5))
+    assert compiled.call_count == 2
 
 
 def test_clues_must_be_kept() -> None:

@@ -1,6 +1,7 @@
 """The rules of the game, one verdict for every unit of every grid.
 
-Not compiled here: a few grids are judged by the function as it is, before Numba would be ready.
+Not compiled here: the first few grids are judged by the function as it is, sooner than Numba would
+be ready.
 """
 
 import numpy as np
