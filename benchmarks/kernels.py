@@ -199,7 +199,7 @@ def swiglu_cases(s: Setting) -> Iterator[Case]:
     compiled = torch.compile(plain_hidden, dynamic=False)
     yield case("compiled", lambda: compiled(x, weight))
     yield case("fused", lambda: swiglu.swiglu_hidden(x, weight))
-    eight, scaled = fused.rough.rounded(x), fused.rough.scaled(weight)
+    eight, scaled = fused.rough.rounded(x), fused.rough.scaled(weight, 0)
     shift = fused.rough.missed(eight.view(s.batch, TOKENS, WIDTH), scaled)
     yield case("rough", lambda: swiglu.swiglu_hidden(eight, scaled.rounded, scaled.scale, shift))
 
@@ -259,7 +259,7 @@ def product_cases(s: Setting) -> Iterator[Case]:
         )  # fmt: skip
         yield case("plain", partial(F.linear, x, weight))
         eight = fused.rough.rounded(x).view(s.batch, TOKENS, inputs)
-        scaled = fused.rough.scaled(weight)
+        scaled = fused.rough.scaled(weight, 0)
         yield case("rough", partial(rough_product, eight, scaled, s.dtype))
 
 

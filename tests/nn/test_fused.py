@@ -210,10 +210,14 @@ def rounded(x: Tensor) -> Tensor:
     return x.to(torch.float8_e4m3fn).to(x.dtype)
 
 
-def rounded_linear(x: Tensor, weight: Tensor) -> Tensor:
+def rounded_linear(x: Tensor, weight: Tensor, turn: int) -> Tensor:
     """The product with a rounded weight, put right for the mean row. x is rounded."""
     scale = weight.abs().max() / 448
-    eight = rounded(weight / scale) * scale
+    before = torch.zeros_like(weight)
+    for past in range(turn + 1):
+        # All turns together are to be as many times the weight.
+        eight = rounded((((past + 1) * weight - before) / scale).clamp(-448, 448)) * scale
+        before += eight
     return x @ eight.T + (weight - eight) @ x.flatten(0, -2).mean(0)
 
 
@@ -226,26 +230,27 @@ def assert_rough(found: Tensor, rounded_where_it_is: Tensor, exact: Tensor) -> N
 
 
 @triton
-@pytest.mark.parametrize("tokens", [17, 82])
-def test_rough_attention(tokens: int) -> None:
+@pytest.mark.parametrize(("tokens", "turn"), [(17, 0), (82, 3)])
+def test_rough_attention(tokens: int, turn: int) -> None:
     cos, sin = angles(tokens, 64)
     x, w_qkv, w_out = alike(2, tokens, 128), normal(384, 128), normal(128, 128)
     w_qkv, w_out = w_qkv.float() / 11, w_out.float() / 11
-    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, 2)
-    eight = attention(rounded_linear(rounded(x.double()), w_qkv.double()), cos, sin, 2)
-    eight = rounded_linear(rounded(eight), w_out.double())
+    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, 2, turn)
+    eight = attention(rounded_linear(rounded(x.double()), w_qkv.double(), turn), cos, sin, 2)
+    eight = rounded_linear(rounded(eight), w_out.double(), turn)
     exact = attention(x.double() @ w_qkv.double().T, cos, sin, 2) @ w_out.double().T
     assert found.dtype == DTYPE
     assert_rough(found, eight, exact)
 
 
 @triton
-def test_rough_swiglu() -> None:
+@pytest.mark.parametrize("turn", [0, 3])
+def test_rough_swiglu(turn: int) -> None:
     x, w_gate_up, w_down = alike(3, 50, 128), normal(512, 128), normal(128, 256)
     w_gate_up, w_down = w_gate_up.float() / 11, w_down.float() / 16
-    found = fused.rough.swiglu(x, w_gate_up, w_down)
-    gate, up = rounded_linear(rounded(x.double()), w_gate_up.double()).chunk(2, dim=-1)
-    eight = rounded_linear(rounded(F.silu(gate) * up), w_down.double())
+    found = fused.rough.swiglu(x, w_gate_up, w_down, turn)
+    gate, up = rounded_linear(rounded(x.double()), w_gate_up.double(), turn).chunk(2, dim=-1)
+    eight = rounded_linear(rounded(F.silu(gate) * up), w_down.double(), turn)
     exact = swiglu(x.double(), w_gate_up.double(), w_down.double())
     assert found.dtype == DTYPE
     assert_rough(found, eight, exact)
@@ -259,11 +264,24 @@ def test_a_rounded_weight_is_right_about_the_mean_row(batch: int) -> None:
     puzzles[:9] += 3 * normal(128)
     x = alike(batch, 17, 128) + puzzles + 2 * normal(17, 128)
     x, weight = fused.rough.rounded(x), normal(128, 128).float()
-    found = fused.rough.product(x, fused.rough.scaled(weight), DTYPE).double()
+    scaled = fused.rough.scaled(weight, 0)
+    found = fused.rough.product(x, scaled, DTYPE).double()
     exact = x.double() @ weight.double().T
-    uncorrected = exact - x.double() @ fused.rough.scaled(weight).rest.double().T
+    uncorrected = exact - x.double() @ scaled.rest.double().T
     error, before = ((y - exact).flatten(0, -2).mean(0).norm() for y in (found, uncorrected))
     assert error < 0.2 * before
+
+
+def test_the_mean_of_all_turns_is_nearer_to_the_weight_than_any() -> None:
+    weight = torch.randn(128, 128, device=DEVICE)
+    turns = [fused.rough.scaled(weight, turn) for turn in range(fused.rough.TURNS)]
+    for one in turns:
+        torch.testing.assert_close(one.rounded.float() * one.scale + one.rest, weight)
+    # Of what was owed only the last turn's part is left.
+    mean = torch.stack([one.rest for one in turns]).mean(0)
+    assert mean.norm() < 1.2 / fused.rough.TURNS * turns[0].rest.norm()
+    again = fused.rough.scaled(weight, fused.rough.TURNS)
+    assert torch.equal(again.rounded.float(), turns[0].rounded.float())
 
 
 @triton
@@ -271,8 +289,9 @@ def test_rough_layers_bear_what_8_bits_cannot_hold() -> None:
     """Nothing overflows: what is too large becomes the largest number there is."""
     x, w_gate_up = normal(1, 16, 128, scale=1e3), normal(256, 128, scale=5e-3).float()
     w_down = normal(128, 128).float()
-    assert fused.rough.swiglu(x, w_gate_up, w_down).isfinite().all()
-    assert fused.rough.swiglu(x, w_gate_up * 0, w_down).eq(0).all()
+    for turn in (0, 3):
+        assert fused.rough.swiglu(x, w_gate_up, w_down, turn).isfinite().all()
+        assert fused.rough.swiglu(x, w_gate_up * 0, w_down, turn).eq(0).all()
 
 
 @pytest.mark.parametrize("tokens", LENGTHS)
@@ -322,8 +341,8 @@ def test_rough_layers_are_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = [normal(2, 17, 128), *(normal(n, 128).float() / 11 for n in (384, 128, 256, 128))]
 
     def block(x: Tensor, *w: Tensor) -> Tensor:
-        x = x + fused.rough.attention(x, w[0], w[1], cos, sin, 2)
-        return x + fused.rough.swiglu(x, w[2], w[3])
+        x = x + fused.rough.attention(x, w[0], w[1], cos, sin, 2, 0)
+        return x + fused.rough.swiglu(x, w[2], w[3], 1)
 
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
     with torch.no_grad():

@@ -53,14 +53,14 @@ class Attention(nn.Module):
         self.out = Linear(width, width, hidden=True)
 
     def forward(
-        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: bool = False
+        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: int | None = None
     ) -> Float[Tensor, "B L D"]:
-        """`rough`, in 8 bits where the device can: without gradient."""
+        """`rough`: in 8 bits where the device can, without gradient; the turn of this call."""
         cos, sin = (None, None) if rotary is None else (rotary.cos, rotary.sin)
         fits = fused.available(x) and fused.fits_attention(x.shape[1], x.shape[2] // self.heads)
-        if rough and fits and fused.rough.fits(x.shape[2]):
+        if rough is not None and fits and fused.rough.fits(x.shape[2]):
             weights = self.qkv.weight, self.out.weight
-            return fused.rough.attention(x, *weights, cos, sin, self.heads)
+            return fused.rough.attention(x, *weights, cos, sin, self.heads, rough)
         qkv = self.qkv(x)
         if fits:
             return self.out(fused.rotary_attention(qkv, cos, sin, self.heads))
@@ -82,13 +82,13 @@ class SwiGLU(nn.Module):
         self.down = Linear(inner, width, hidden=True)
 
     def forward(
-        self, x: Float[Tensor, "*batch D"], *, rough: bool = False
+        self, x: Float[Tensor, "*batch D"], *, rough: int | None = None
     ) -> Float[Tensor, "*batch D"]:
-        """`rough`, in 8 bits where the device can: without gradient."""
+        """`rough`: in 8 bits where the device can, without gradient; the turn of this call."""
         gate_up, down = self.gate_up.weight, self.down.weight
         if fused.available(x) and fused.fits_swiglu(*down.shape):
-            if rough and fused.rough.fits(*down.shape):
-                return fused.rough.swiglu(x, gate_up, down)
+            if rough is not None and fused.rough.fits(*down.shape):
+                return fused.rough.swiglu(x, gate_up, down, rough)
             return fused.swiglu(x, gate_up.to(x.dtype), down.to(x.dtype))
         gate, up = self.gate_up(x).chunk(2, dim=-1)
         return self.down(F.silu(gate) * up)

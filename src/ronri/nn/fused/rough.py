@@ -4,10 +4,14 @@ Products in float8 (four bits of exponent, three of mantissa) take two thirds of
 in bfloat16, and less energy, which is what a busy GPU runs out of. What goes into them is bounded
 by a norm before, so it needs no scale of its own; weights are small and have one for each matrix.
 
-A rounded input is off in a direction of its own in every row. A rounded weight is off in the same
-way for all rows, as far as they are alike, each time the network is called; that does far more harm
-(docs/LOG.md). So what it does to the mean row is put right: (weight - rounded weight) mean row is
-added to all of them. The price is that a row depends, a little, on the batch of its process.
+A rounded input is off in a direction of its own in every row, which does little harm. A rounded
+weight is off in the same way for all rows, as far as they are alike, each time the network is
+called, and that adds up (docs/LOG.md). So two things are done about weights:
+
+- Calls take turns. What one turn has rounded away is owed to the next: a network that corrects its
+  own notes hears them all, and the mean of several turns is nearer to the weight than any of them.
+- What rounding does to the mean row is put right: (weight - rounded weight) mean row is added to
+  all of them. The price is that a row depends, a little, on the batch of its process.
 """
 
 from typing import NamedTuple, final
@@ -19,6 +23,8 @@ from torch import Tensor
 
 EIGHT = torch.float8_e4m3fn
 MOST = torch.finfo(EIGHT).max
+# After so many turns the first one comes again.
+TURNS = 4
 # Rows whose mean stands for that of all.
 SAMPLE = 128
 
@@ -35,28 +41,30 @@ def attention(
     cos: Float[Tensor, "tokens dim"] | None,
     sin: Float[Tensor, "tokens dim"] | None,
     heads: int,
+    turn: int,
 ) -> Float[Tensor, "batch tokens width"]:
     """Attention from projection to projection; scores and their softmax are not in 8 bits."""
     from ronri.nn.fused.kernels.attention import rotary_attention_alone
 
-    qkv = product(rounded(x), scaled(w_qkv), x.dtype)
+    qkv = product(rounded(x), scaled(w_qkv, turn), x.dtype)
     mixed = rotary_attention_alone(qkv, cos, sin, heads, rough=True)
-    return product(mixed, scaled(w_out), x.dtype)
+    return product(mixed, scaled(w_out, turn), x.dtype)
 
 
 def swiglu(
     x: Float[Tensor, "batch tokens width"],
     w_gate_up: Float[Tensor, "two_inner width"],
     w_down: Float[Tensor, "width inner"],
+    turn: int,
 ) -> Float[Tensor, "batch tokens width"]:
     """silu(x w_gate') (x w_up') w_down'."""
     from ronri.nn.fused.kernels.swiglu import swiglu_hidden
 
-    x_eight, gate_up = rounded(x), scaled(w_gate_up)
+    x_eight, gate_up = rounded(x), scaled(w_gate_up, turn)
     hidden = swiglu_hidden(
         x_eight.flatten(0, -2), gate_up.rounded, gate_up.scale, missed(x_eight, gate_up)
     )
-    return product(hidden.view(*x.shape[:-1], -1), scaled(w_down), x.dtype)
+    return product(hidden.view(*x.shape[:-1], -1), scaled(w_down, turn), x.dtype)
 
 
 @final
@@ -75,11 +83,15 @@ def rounded(x: Float[Tensor, "*shape"]) -> Float8[Tensor, "*shape"]:
     return x.clamp(-MOST, MOST).to(EIGHT)
 
 
-def scaled(weight: Float[Tensor, "outputs inputs"]) -> Scaled:
+def scaled(weight: Float[Tensor, "outputs inputs"], turn: int) -> Scaled:
     """A matrix whose largest number becomes the largest there is."""
     weight = weight.float()
     scale = weight.abs().amax().clamp(min=1e-12) / MOST
-    eight = rounded(weight / scale)
+    wanted = weight / scale
+    owed = torch.zeros_like(wanted)
+    for _ in range(turn % TURNS + 1):
+        eight = rounded(wanted + owed)
+        owed = owed + wanted - eight.float()
     return Scaled(eight, scale, weight - eight.float() * scale)
 
 

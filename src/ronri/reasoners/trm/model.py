@@ -160,9 +160,11 @@ class TRM(Reasoner):
         *,
         rough: bool = False,
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
+        calls = self.config.l_cycles + 1
+        turns = [h * calls + call if rough else None for call in range(calls)]
         for l in range(self.config.l_cycles):  # noqa: E741 (the paper's letter)
-            z_L = self.taps("z_L", self.recursion(z_L, z_H + x, rough=rough), h, l)
-        z_H = self.taps("z_H", self.recursion(z_H, z_L, rough=rough), h)
+            z_L = self.taps("z_L", self.recursion(z_L, z_H + x, rough=turns[l]), h, l)
+        z_H = self.taps("z_H", self.recursion(z_H, z_L, rough=turns[-1]), h)
         return z_H, z_L
 
     def _empty_notes(self, rows: int) -> Notes:

@@ -66,7 +66,7 @@ class Block(nn.Module):
         self.feed_forward = SwiGLU(config.width, config.inner)
 
     def forward(
-        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: bool
+        self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: int | None
     ) -> Float[Tensor, "B L D"]:
         if self.attention is not None:
             x = add_norm(x, self.attention(x, rotary, rough=rough))
@@ -89,9 +89,13 @@ class Recursion(nn.Module):
         self.blocks = nn.ModuleList(Block(config, positions) for _ in range(config.layers))
 
     def forward(
-        self, z: Float[Tensor, "B L D"], injection: Float[Tensor, "B L D"], *, rough: bool = False
+        self,
+        z: Float[Tensor, "B L D"],
+        injection: Float[Tensor, "B L D"],
+        *,
+        rough: int | None = None,
     ) -> Float[Tensor, "B L D"]:
-        """`rough`, in 8 bits where the device can: without gradient."""
+        """`rough`: in 8 bits where the device can, without gradient; the turn of this call."""
         z = z + injection
         for block in self.blocks:
             z = block(z, self.rotary, rough=rough)
