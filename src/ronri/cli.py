@@ -92,7 +92,7 @@ def run() -> None:
     a sixth of the time that a puzzle takes. And it leaves without taking the interpreter apart:
     that takes half a second more, and there is nothing left to be done.
     """
-    gc.set_threshold(100_000)
+    gc.set_threshold(500_000)
     status = main()
     sys.stdout.flush()
     sys.stderr.flush()

@@ -202,7 +202,7 @@ def describe(
             {"data": name, "against": against, "duplicates": found.duplicates, **asdict(found)}
         )
     else:
-        from ronri.terminal import description
+        from ronri.terminal.tables import description
 
         console = terminal()
         console.print(description(name, found, against, console.width))

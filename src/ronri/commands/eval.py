@@ -150,7 +150,7 @@ def _board(trial: "Trial", index: int) -> "RenderableType":
     from rich.text import Text
 
     from ronri.sudoku.board import to_text
-    from ronri.terminal import draw
+    from ronri.terminal.boards import draw
 
     clues, solution = trial.puzzles.clues[index], trial.puzzles.solutions[index]
     board, rating = trial.records.board[index], trial.puzzles.ratings[index]

@@ -270,7 +270,7 @@ def _think(
 
 
 def _show(found: Found, console: "Console") -> None:
-    from ronri.terminal import draw, wrong_cells
+    from ronri.terminal.boards import draw, wrong_cells
 
     if found.board is not None:
         wrong = () if found.verified else wrong_cells(found.board, found.clues)

@@ -1,6 +1,4 @@
-"""Boards and tables on the screen: still, and while a solver or a network works on them."""
+"""Boards and tables on the screen: still, and while a solver or a network works on them.
 
-from ronri.terminal.boards import CLUE, FOUND, WRONG, draw, wrong_cells
-from ronri.terminal.tables import description
-
-__all__ = ["CLUE", "FOUND", "WRONG", "description", "draw", "wrong_cells"]
+Nothing is imported here: a board is drawn by those who have no time for what tables need.
+"""
