@@ -2,6 +2,7 @@
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from ronri.nn.linear import Embedding, Linear, truncated_normal_
 
@@ -42,6 +43,22 @@ def test_linear_computes_in_the_precision_of_its_input(bias: bool) -> None:
     assert layer.weight.grad is not None
     assert layer.weight.grad.dtype == torch.float32
     torch.testing.assert_close(layer.weight.grad.double(), x.sum((0, 1)).expand(4, 6))
+
+
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("shape", [(6,), (82, 6), (2, 3, 6), (0, 6)])
+def test_products_without_gradient_are_the_same(shape: tuple[int, ...], bias: bool) -> None:
+    layer, x = Linear(6, 4, bias=bias), torch.randn(shape)
+    if layer.bias is not None:
+        layer.bias.data.normal_()
+    with FlopCounterMode(display=False) as work:
+        expected = layer(x)
+    with torch.no_grad(), FlopCounterMode(display=False) as same_work:
+        found = layer(x)
+    torch.testing.assert_close(found, expected)
+    assert same_work.get_total_flops() == work.get_total_flops() == 2 * 4 * x.numel()
+    with torch.no_grad():
+        torch.testing.assert_close(layer(x.expand(2, *shape)), torch.stack([expected] * 2))
 
 
 def test_linear_keeps_the_variance_of_its_input() -> None:

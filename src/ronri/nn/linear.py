@@ -4,6 +4,7 @@ Weights are kept in float32, and used in the precision of what they are multipli
 runs in bfloat16 when it is given bfloat16.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import final
@@ -12,12 +13,14 @@ import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.utils.flop_counter import register_flop_formula
 
 # The standard deviation of a standard normal variable that is cut off at -2 and 2.
 _CUT_STD = 0.87962566103423978
 
 
 _drawing = True
+_ONEDNN = torch.backends.mkldnn.is_available()
 
 
 @contextmanager
@@ -73,8 +76,27 @@ class Linear(nn.Module):
         self.bias = nn.Parameter(torch.zeros(out_features)) if bias else None
 
     def forward(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch outputs"]:
+        weight = self.weight.to(x.dtype)
         bias = None if self.bias is None else self.bias.to(x.dtype)
-        return F.linear(x, self.weight.to(x.dtype), bias)
+        if _by_onednn(x):
+            return torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], "")
+        return F.linear(x, weight, bias)
+
+
+def _by_onednn(x: Tensor) -> bool:
+    """Whether to multiply as torch's own compiler does on a processor, when there is no gradient.
+
+    For as few rows as one puzzle has, that takes four fifths of the time of `F.linear`.
+    """
+    return _ONEDNN and x.is_cpu and x.dtype == torch.float32 and not torch.is_grad_enabled()
+
+
+if _ONEDNN:
+
+    @register_flop_formula(torch.ops.mkldnn._linear_pointwise)
+    def _flops(x: torch.Size, weight: torch.Size, *_: object, **__: object) -> int:
+        """As many as torch counts for `F.linear`."""
+        return 2 * math.prod(x) * weight[0]
 
 
 @final
