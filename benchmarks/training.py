@@ -5,8 +5,8 @@ layers, and with those and 8 bits in the cycles that have no gradient. One step 
 loop does: lessons, forward, backward, clipping, optimiser and moving average.
 
 The losses of all paths are compared step by step, from several starts. Training is chaotic: where
-the loss falls fast, any rounding moves the fall. How far it moves by chance alone is seen from the
-compiled path beside itself, with weights that were nudged by what bfloat16 rounds away.
+the loss falls fast, a tiny change moves the fall. How far is seen from the compiled path beside
+itself, with weights that were nudged by no more than bfloat16 rounds away.
 """
 
 import argparse
@@ -40,7 +40,7 @@ BATCH = 768
 WANTED = {"trm-paper": 68.0, "trm-paper-mlp": 75.0}
 PATHS = ("eager", "compiled", "nudged", "fused", "float8")
 PLAIN, NUDGED, OURS = "compiled", "nudged", ("fused", "float8")
-# Half of the last bit of bfloat16.
+# Of any number bfloat16 may round away as much, or more: half of its last bit.
 NUDGE = 2.0**-9
 PAGE = report.ROOT / "docs" / "trm.md"
 
@@ -155,9 +155,8 @@ def train(run: Run, steps: int, start: int, nudge: float) -> tuple[list[float], 
 def apart(found: dict[str, Any], measured: list[dict[str, Any]]) -> tuple[str, ...]:
     """How far losses are from the plain path's, start by start and step by step.
 
-    The mean distance, the largest one, the mean of those at the first step (which is before any
-    update: the path's own and not chance), and how much higher the losses are, with the standard
-    error over starts.
+    The mean distance, the largest one, the mean of those at the first step (before any update),
+    and how much higher the losses are, with the standard error over starts.
     """
     losses = {one["path"]: one["losses"] for one in measured if one["recipe"] == found["recipe"]}
     if found["path"] == PLAIN or PLAIN not in losses:
@@ -168,9 +167,9 @@ def apart(found: dict[str, Any], measured: list[dict[str, Any]]) -> tuple[str, .
     ]
     far = [[abs(step) for step in start] for start in higher]
     means = [statistics.mean(start) for start in higher]
-    by = f"{100 * statistics.mean(means):+.2f}"
+    by = f"{100 * statistics.mean(means):+.3f}"
     if len(means) > 1:
-        by += f" ± {100 * statistics.stdev(means) / len(means) ** 0.5:.2f}"
+        by += f" ± {100 * statistics.stdev(means) / len(means) ** 0.5:.3f}"
     return (
         _percent(statistics.mean(map(statistics.mean, far))),
         _percent(max(map(max, far))),
@@ -239,6 +238,8 @@ def main() -> None:
         measured_there = [one for each in results for one in each.pop("measured")]
         if any(each != results[0] for each in results):
             raise ValueError("the results were measured with different settings")
+        if len({(one["recipe"], one["path"]) for one in measured_there}) < len(measured_there):
+            raise ValueError("a path of a recipe was measured twice")
         measured_there.sort(key=lambda one: PATHS.index(one["path"]))
         measured_there.sort(key=lambda one: list(WANTED).index(one["recipe"]))
         result = results[0] | {"measured": measured_there}

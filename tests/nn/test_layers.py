@@ -1,9 +1,13 @@
 """Layers against plain references, and the symmetries they have."""
 
+from typing import Any
+
 import pytest
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
+from ronri.nn import fused
 from ronri.nn.layers import (
     Attention,
     PositionMixer,
@@ -90,6 +94,23 @@ def test_swiglu_is_gated() -> None:
     gate, up = layer.gate_up.weight.split(10)
     expected = (F.silu(x @ gate.T) * (x @ up.T)) @ layer.down.weight.T
     torch.testing.assert_close(layer(x), expected)
+
+
+@pytest.mark.parametrize("turn", [0, 3])
+def test_rough_layers_are_told_whose_turn_it_is(turn: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    turns: list[int] = []
+
+    def rough(x: Tensor, *others: Any) -> Tensor:
+        turns.append(others[-1])
+        return x
+
+    monkeypatch.setattr(fused, "available", lambda _: True)
+    for name in ("attention", "swiglu"):
+        monkeypatch.setattr(fused.rough, name, rough)
+    x = torch.randn(1, 17, 128)
+    Attention(128, 2)(x, None, rough=turn)
+    SwiGLU(128, 128)(x, rough=turn)
+    assert turns == [turn, turn]
 
 
 def test_the_position_mixer_acts_on_every_channel_alone() -> None:

@@ -84,7 +84,10 @@ def rounded(x: Float[Tensor, "*shape"]) -> Float8[Tensor, "*shape"]:
 
 
 def scaled(weight: Float[Tensor, "outputs inputs"], turn: int) -> Scaled:
-    """A matrix whose largest number becomes the largest there is."""
+    """A matrix whose largest number becomes the largest there is.
+
+    Each turn also rounds what the turns before it owe.
+    """
     weight = weight.float()
     scale = weight.abs().amax().clamp(min=1e-12) / MOST
     wanted = weight / scale
