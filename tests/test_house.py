@@ -157,15 +157,29 @@ assert not d.dig_batch.signatures
     assert "torch" not in modules_after(code)
 
 
-def test_a_network_solves_a_puzzle_without_numba() -> None:
-    """It takes half a second to be imported: whoever counts solutions does so elsewhere."""
-    code = f"""
+SOLVE = f"""
 import ronri.cli
 assert ronri.cli.main(["solve", {PUZZLE!r}]) == 0
 """
-    loaded = modules_after(code)
+
+
+def test_a_network_solves_a_puzzle_with_no_more_than_it_needs() -> None:
+    """Numba takes half a second to be imported: whoever counts solutions does so elsewhere."""
+    loaded = modules_after(SOLVE)
     assert "torch" in loaded
-    assert "numba" not in loaded
+    assert not loaded & {"numba", "torch._meta_registrations", "torch._dynamo"}
+
+
+def test_what_solving_leaves_out_of_torch_can_be_had_afterwards() -> None:
+    """A shape that torch knows from there, and a compiled function."""
+    code = f"""{SOLVE}
+import torch
+import torch._meta_registrations
+assert torch.linalg.eig(torch.empty(3, 3, device="meta"))[1].shape == (3, 3)
+compiled = torch.compile(lambda x: torch.fft.fft(x).abs() + 1, backend="aot_eager")
+assert compiled(torch.zeros(4)).eq(1).all()
+"""
+    assert "torch._meta_registrations" in modules_after(code)
 
 
 def test_reasoners_are_known_without_torch() -> None:
