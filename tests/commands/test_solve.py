@@ -2,6 +2,7 @@
 
 import io
 import re
+import subprocess
 import sys
 from pathlib import Path
 
@@ -55,6 +56,28 @@ def test_solutions_are_counted_here_if_that_process_fails(
     monkeypatch.delitem(sys.modules, "torch")
     monkeypatch.setattr(sys, "executable", executable)
     assert Counting(parse(PUZZLE)).result() == 1
+
+
+# What is imported.
+
+
+@pytest.mark.parametrize("accelerated", [True, False])
+def test_all_of_torch_is_there_where_kernels_may_need_it(accelerated: bool, tmp_path: Path) -> None:
+    """By a stand-in: what is left out on a processor is there where something faster is."""
+    torch = tmp_path / "torch"
+    torch.mkdir()
+    (torch / "__init__.py").write_text("from torch import _meta_registrations, accelerator")
+    (torch / "_meta_registrations.py").write_text("print('complete')")
+    (torch / "accelerator.py").write_text(f"def is_available(): return {accelerated}")
+    code = f"""
+import sys
+sys.path.insert(0, {str(tmp_path)!r})
+from ronri.commands import solve
+solve._import_torch()
+import torch
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout == ("complete\n" if accelerated else "")
 
 
 # The exact solver.
