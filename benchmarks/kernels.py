@@ -167,15 +167,15 @@ def attention_cases(s: Setting) -> Iterator[Case]:
     )  # fmt: skip
     compiled = torch.compile(plain_attention, dynamic=False)
     yield case("compiled", lambda: compiled(qkv, cos, sin))
-    yield case("fused", lambda: attention.rotary_attention_alone(qkv, cos, sin, HEADS))
-    yield case("rough", lambda: attention.rotary_attention_alone(qkv, cos, sin, HEADS, rough=True))
+    yield case("fused", lambda: attention.rotary_attention_alone(qkv, cos, sin, None, HEADS))
+    yield case("rough", lambda: attention.rotary_attention_alone(qkv, cos, sin, None, HEADS, rough=True))
 
 
 def attention_backward_cases(s: Setting) -> Iterator[Case]:
     qkv = s.normal(s.batch, TOKENS, 3 * WIDTH)
     seed = s.normal(s.batch, TOKENS, WIDTH)
     cos, sin = angles(s)
-    out, level = attention.rotary_attention(qkv, cos, sin, HEADS)
+    out, level = attention.rotary_attention(qkv, cos, sin, None, HEADS)
     case = partial(
         Case, flops=10.0 * s.batch * TOKENS * TOKENS * WIDTH,
         truth=once(gradient(plain_attention, qkv.float(), seed.float(), cos, sin)),
@@ -185,7 +185,7 @@ def attention_backward_cases(s: Setting) -> Iterator[Case]:
     yield case("attention both ways", "compiled", gradient(compiled, qkv, seed, cos, sin))
     yield case(
         "attention backward", "fused",
-        lambda: attention.rotary_attention_backward(seed, qkv, cos, sin, HEADS, out, level),
+        lambda: attention.rotary_attention_backward(seed, qkv, cos, sin, None, HEADS, out, level),
     )  # fmt: skip
 
 

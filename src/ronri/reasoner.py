@@ -128,6 +128,8 @@ class Reasoner(nn.Module, ABC):
     compute_dtype: torch.dtype = torch.float32
     # Steps to think when nobody says how many, and the most that make sense.
     usual_steps: int = 1
+    # The stage of training; whoever trains sets it.
+    stage: int = 0
     most_steps: int | None = None
 
     def __init__(self, geometry: Geometry) -> None:
@@ -163,6 +165,22 @@ class Reasoner(nn.Module, ABC):
     @abstractmethod
     def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
         """One step on one batch. `progress` grows from 0 to 1 over the run."""
+
+    def hot_parts(self) -> Sequence[nn.Module]:
+        """What to compile: modules that are called again and again and take most of the time.
+
+        Without any, the training step is compiled as a whole.
+        """
+        return ()
+
+    def stage_at(self, progress: float) -> int:
+        """The stage of its curriculum that a run is in, from 0.
+
+        Where it changes, the loop sets `stage`. Within a stage every training step does the same
+        work on tensors of the same shapes: it may be recorded once and replayed.
+        """
+        del progress
+        return 0
 
     def after_update(self, progress: Float[Tensor, ""]) -> None:
         """What follows the optimiser: moving averages of a reasoner's own, and the like."""

@@ -86,13 +86,23 @@ def rotate_half(x: Tensor) -> Tensor:
     return torch.cat([-b, a], dim=-1)
 
 
-def attention(qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int) -> Tensor:
+def attention(
+    qkv: Tensor,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    heads: int,
+    groups: Tensor | None = None,
+) -> Tensor:
     """Attention as the formula has it."""
     shape = (*qkv.shape[:2], heads, -1)
     q, k, v = (part.reshape(shape).transpose(1, 2) for part in qkv.chunk(3, dim=-1))
     if cos is not None and sin is not None:
         q, k = (x * cos + rotate_half(x) * sin for x in (q, k))
-    weights = torch.softmax(q @ k.mT / q.shape[-1] ** 0.5, dim=-1)
+    scores = q @ k.mT / q.shape[-1] ** 0.5
+    if groups is not None:
+        own, other = groups[:, :, None], groups[:, None, :]
+        scores = scores.masked_fill((own != other) & (own != 0) & (other != 0), float("-inf"))
+    weights = torch.softmax(scores, dim=-1)
     return (weights @ v).transpose(1, 2).flatten(-2)
 
 
@@ -154,6 +164,22 @@ def test_attention(tokens: int, heads: int, dim: int, rotary: bool) -> None:
             lambda qkv: fused.rotary_attention(qkv, cos, sin, heads),
             lambda qkv: attention(qkv, cos, sin, heads),
             qkv,
+            grad=grad,
+        )
+
+
+@triton
+@pytest.mark.parametrize(("tokens", "heads", "dim"), [(17, 3, 32), (82, 2, 64)])
+def test_attention_within_groups(tokens: int, heads: int, dim: int) -> None:
+    """Each head has its own groups; group 0 is with everyone, and a group may have one member."""
+    groups = torch.randint(0, 9, (heads, tokens), device=DEVICE, dtype=torch.int32)
+    groups[:, -1] = 9
+    cos, sin = angles(tokens, dim)
+    for grad in (True, False):
+        assert_same(
+            lambda qkv: fused.rotary_attention(qkv, cos, sin, heads, groups),
+            lambda qkv: attention(qkv, cos, sin, heads, groups),
+            normal(2, tokens, 3 * heads * dim),
             grad=grad,
         )
 
@@ -235,7 +261,7 @@ def test_rough_attention(tokens: int, turn: int) -> None:
     cos, sin = angles(tokens, 64)
     x, w_qkv, w_out = alike(2, tokens, 128), normal(384, 128), normal(128, 128)
     w_qkv, w_out = w_qkv.float() / 11, w_out.float() / 11
-    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, 2, turn)
+    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, None, 2, turn)
     eight = attention(rounded_linear(rounded(x.double()), w_qkv.double(), turn), cos, sin, 2)
     eight = rounded_linear(rounded(eight), w_out.double(), turn)
     exact = attention(x.double() @ w_qkv.double().T, cos, sin, 2) @ w_out.double().T
@@ -341,7 +367,7 @@ def test_rough_layers_are_one_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     inputs = [normal(2, 17, 128), *(normal(n, 128).float() / 11 for n in (384, 128, 256, 128))]
 
     def block(x: Tensor, *w: Tensor) -> Tensor:
-        x = x + fused.rough.attention(x, w[0], w[1], cos, sin, 2, 0)
+        x = x + fused.rough.attention(x, w[0], w[1], cos, sin, None, 2, 0)
         return x + fused.rough.swiglu(x, w[2], w[3], 1)
 
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")

@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int32
 from torch import Tensor, nn
 
 from ronri.nn import fused
@@ -42,15 +42,24 @@ class Rotary(nn.Module):
 
 @final
 class Attention(nn.Module):
-    """Every position looks at every other one."""
+    """Every position looks at every other one.
 
-    def __init__(self, width: int, heads: int) -> None:
+    Unless there are `groups`: then, in each head, at those of its own group. Positions of group 0
+    see everyone and are seen by everyone.
+    """
+
+    groups: Tensor | None
+    seen: Tensor | None
+
+    def __init__(self, width: int, heads: int, groups: Int32[Tensor, "H L"] | None = None) -> None:
         super().__init__()
         if width % heads:
             raise ValueError(f"a width of {width} cannot be shared by {heads} heads")
         self.heads = heads
         self.qkv = Linear(width, 3 * width, parts=3, hidden=True)
         self.out = Linear(width, width, hidden=True)
+        self.register_buffer("groups", groups, persistent=False)
+        self.register_buffer("seen", None if groups is None else _same(groups), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: int | None = None
@@ -60,16 +69,22 @@ class Attention(nn.Module):
         fits = fused.available(x) and fused.fits_attention(x.shape[1], x.shape[2] // self.heads)
         if rough is not None and fits and fused.rough.fits(x.shape[2]):
             weights = self.qkv.weight, self.out.weight
-            return fused.rough.attention(x, *weights, cos, sin, self.heads, rough)
+            return fused.rough.attention(x, *weights, cos, sin, self.groups, self.heads, rough)
         qkv = self.qkv(x)
         if fits:
-            return self.out(fused.rotary_attention(qkv, cos, sin, self.heads))
+            return self.out(fused.rotary_attention(qkv, cos, sin, self.heads, self.groups))
         q, k, v = qkv.unflatten(-1, (3, self.heads, -1)).unbind(dim=2)
         if rotary is not None:
             q, k = rotary(q), rotary(k)
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        mixed = F.scaled_dot_product_attention(q, k, v).transpose(1, 2).flatten(2)
-        return self.out(mixed)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.seen)
+        return self.out(mixed.transpose(1, 2).flatten(2))
+
+
+def _same(groups: Int32[Tensor, "H L"]) -> Bool[Tensor, "H L L"]:
+    """Which positions see which."""
+    own, other = groups[:, :, None], groups[:, None, :]
+    return (own == other) | (own == 0) | (other == 0)
 
 
 @final

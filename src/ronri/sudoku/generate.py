@@ -205,7 +205,8 @@ def breed(
         parents = ancestors[rows]
         if (exact.solve(parents, threads=threads, geometry=geometry).counts != 1).any():
             raise ValueError("every ancestor must be a puzzle with exactly one solution")
-    ratings = np.zeros(len(parents))
+    # Rated as their children are: what is hard in them must not die with the first generation.
+    ratings = exact.rate(parents, copies, seed=int(own_seed), geometry=geometry, threads=threads)
     known: set[int] = set()
     born = fruitless = 0
     while fruitless < PATIENCE:

@@ -1,10 +1,10 @@
 """How weights follow gradients: AdamW, Adam-atan2 and Muon, made from a recipe.
 
 A step never waits for the device: nothing on it is read back, and tensors are updated in groups.
-All state exists from the beginning, so that saved state is either complete or refused.
+Nor does it depend on anything but tensors, learning rates included: it can be recorded on a GPU and
+replayed. All state exists from the beginning, so that saved state is either complete or refused.
 """
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -44,8 +44,7 @@ class AdamATan2(Optimizer):
         super().__init__(params, defaults)
         for parameter in _parameters(self):
             self.state[parameter] = {
-                # On the host, where reading it waits for nothing.
-                "step": torch.zeros((), dtype=torch.int64),
+                "step": torch.zeros((), dtype=torch.int64, device=parameter.device),
                 "mean": torch.zeros_like(parameter),
                 "square": torch.zeros_like(parameter),
             }
@@ -68,15 +67,14 @@ class AdamATan2(Optimizer):
             torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
             # An angle does not change when both of its sides are scaled: the bias corrections of m
             # and v become one factor.
-            corrections = [
-                group["b"] * (1 - beta1**count) / math.sqrt(1 - beta2**count)
-                for count in torch.stack(steps).tolist()
-            ]
+            counts = torch.stack(steps).double()
+            corrections = group["b"] * (1 - beta1**counts) / torch.sqrt(1 - beta2**counts)
             scales = torch._foreach_sqrt(squares)
-            torch._foreach_mul_(scales, corrections)
+            torch._foreach_mul_(scales, list(corrections.float().unbind()))
             updates = [mean.atan2(scale) for mean, scale in zip(means, scales, strict=True)]
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
-            torch._foreach_add_(parameters, updates, alpha=-group["lr"] * group["a"])
+            torch._foreach_mul_(updates, group["lr"] * group["a"])
+            torch._foreach_sub_(parameters, updates)
 
 
 @final
@@ -116,7 +114,8 @@ class Muon(Optimizer):
         # An orthogonal matrix that is tall has short rows: give them length 1, as others have.
         torch._foreach_mul_(updates, [max(1.0, u.shape[0] / u.shape[1]) ** 0.5 for u in updates])
         torch._foreach_mul_(weights, 1 - group["lr"] * group["weight_decay"])
-        torch._foreach_add_(self._matrices(weights, weights), updates, alpha=-group["lr"])
+        torch._foreach_mul_(updates, group["lr"])
+        torch._foreach_sub_(self._matrices(weights, weights), updates)
 
     def _matrices(self, weights: Sequence[Tensor], values: Sequence[Tensor]) -> list[Tensor]:
         """Views of the single matrices that are stacked in `values`, one value for each weight."""
@@ -165,12 +164,23 @@ class Optimisers:
         self._optimisers = dict(optimisers)
         self._names = {parameter: name for name, parameter in module.named_parameters()}
         self._full_rates = {name: _rate(one) for name, one in self._optimisers.items()}
+        self._scale = 1.0
+        for optimiser in self._optimisers.values():
+            for group in optimiser.param_groups:
+                # One tensor for ever: a recorded step reads whatever is written to it.
+                place = group["params"][0].device if group["params"] else None
+                group["lr"] = torch.tensor(group["lr"], dtype=torch.float32, device=place)
 
-    def step(self, scale: float) -> None:
-        """Follow the gradients, at this fraction of the full learning rates."""
+    def set_rates(self, scale: float) -> None:
+        """Let the next steps use this fraction of the full learning rates."""
+        self._scale = scale
         for name, optimiser in self._optimisers.items():
             for group in optimiser.param_groups:
-                group["lr"] = self._full_rates[name] * scale
+                group["lr"].fill_(self._full_rates[name] * scale)
+
+    def step(self) -> None:
+        """Follow the gradients."""
+        for optimiser in self._optimisers.values():
             optimiser.step()
 
     def zero_grad(self) -> None:
@@ -179,7 +189,7 @@ class Optimisers:
 
     def learning_rates(self) -> dict[str, float]:
         """The rates of the latest step, by optimiser."""
-        return {name: _rate(optimiser) for name, optimiser in self._optimisers.items()}
+        return {name: rate * self._scale for name, rate in self._full_rates.items()}
 
     def tensors(self) -> dict[str, Tensor]:
         """All state, as `optimiser.parameter.what`: not copies, they change with every step."""
@@ -230,7 +240,13 @@ def clip_gradients(parameters: Iterable[nn.Parameter], max_norm: float) -> Float
 
 
 def _adamw(parameters: Sequence[nn.Parameter], config: Optim) -> AdamW:
-    optimiser = AdamW(_groups(parameters, config), lr=config.lr, betas=config.betas, fused=True)
+    optimiser = AdamW(
+        _groups(parameters, config),
+        lr=config.lr,
+        betas=config.betas,
+        fused=True,
+        capturable=any(parameter.is_cuda for parameter in parameters),
+    )
     # What the first step would make, made now. A fused step counts on the device.
     for parameter in _parameters(optimiser):
         optimiser.state[parameter] = {

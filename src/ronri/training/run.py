@@ -22,6 +22,7 @@ from ronri.training.display import Validation
 from ronri.training.distributed import World
 from ronri.training.material import Material
 from ronri.training.optimisers import build_optimisers, clip_gradients
+from ronri.training.replay import Replay
 from ronri.training.schedules import Schedule, scaled_lr
 
 
@@ -46,6 +47,7 @@ class Run:
             material.sources, slots, seed=recipe.seed, augment=recipe.data.augment
         )
         self._learn: Callable[[Batch, Any, Tensor], Lesson] = self.reasoner.training_step
+        self._work: Callable[[], dict[str, Tensor]] = self._work_once
         self.carry = self.reasoner.initial_carry(slots)
         self._all_free = torch.ones_like(slots, dtype=torch.bool)
         self._progress_there = torch.zeros((), device=world.device)
@@ -60,12 +62,39 @@ class Run:
         self.best: Validation | None = None
 
     def compile(self) -> None:
-        """Compile the training step."""
-        self._learn = torch.compile(self._learn)
+        """Compile what takes the time, and record updates where the device can replay them."""
+        parts = self.reasoner.hot_parts()
+        for part in parts:
+            part.compile()
+        if not parts:
+            self._learn = torch.compile(self._learn)
+        if self.world.size == 1 and self.world.device.type == "cuda":
+            self._work = Replay(self._work_in_place)
 
     def update(self) -> dict[str, Tensor]:
         """One step on every slot and one update; returns what it measured, still on the device."""
+        stage = self.reasoner.stage_at(self.progress)
+        if stage != self.reasoner.stage:
+            self.reasoner.stage = stage
+            if isinstance(self._work, Replay):
+                self._work = Replay(self._work_in_place)
         self._progress_there.fill_(self.progress)
+        self.optimisers.set_rates(self.schedule.scale(self.step, self.progress))
+        measured = self._work()
+        self.step += 1
+        return measured
+
+    def _work_in_place(self) -> dict[str, Tensor]:
+        """The work of an update, its carry in the memory of the one before."""
+        before = self.carry
+        measured = self._work_once()
+        if before is not None:
+            restore_tensors(before.tensors(), self.carry.tensors())
+            self.carry = before
+        return measured
+
+    def _work_once(self) -> dict[str, Tensor]:
+        """The work of an update: all that the device does."""
         free = self._all_free if self.carry is None else self.carry.free
         lesson = self._learn(self.lessons.take(free), self.carry, self._progress_there)
         self.carry = lesson.carry
@@ -74,10 +103,9 @@ class Run:
         parameters = list(self.reasoner.parameters())
         self.world.average_gradients(parameters)
         norm = clip_gradients(parameters, self.recipe.optim.clip)
-        self.optimisers.step(self.schedule.scale(self.step, self.progress))
+        self.optimisers.step()
         self.reasoner.after_update(self._progress_there)
         self.ema.update(self.recipe.optim.ema)
-        self.step += 1
         return {"loss": lesson.loss.detach(), **lesson.metrics, "gradient_norm": norm.detach()}
 
     def tick(self, seconds: float) -> None:
@@ -108,7 +136,8 @@ class Run:
         budget = Budget(steps=self.recipe.validation_steps)
         clues, solutions = self.material.clues, self.material.solutions
         self.reasoner.eval()
-        with self.ema.copied_into(self.reasoner):
+        # What is compiled is compiled for the shapes of training.
+        with self.ema.copied_into(self.reasoner), torch.compiler.set_stance("force_eager"):
             records = score(self.reasoner, clues[mine], solutions[mine], budget)
             readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
         self.reasoner.train()

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int32
 from torch import Tensor
 
 from ronri.nn.fused import rough as rough
@@ -72,18 +72,20 @@ def rotary_attention(
     cos: Float[Tensor, "tokens dim"] | None,
     sin: Float[Tensor, "tokens dim"] | None,
     heads: int,
+    groups: Int32[Tensor, "heads tokens"] | None = None,
 ) -> Float[Tensor, "batch tokens heads_dim"]:
-    """Attention of every token to every token, for 16 to 128 tokens.
+    """Attention of every token to every token of its group, for 16 to 128 tokens.
 
     `qkv` is what one projection wrote: queries, keys, values, each [heads, dim]. Queries and keys
     are turned, x cos + rotate_half(x) sin, unless there are no angles. As in every rotary table
-    the second half of `cos` and `sin` repeats the first; only the first is read.
+    the second half of `cos` and `sin` repeats the first; only the first is read. Each head has its
+    own groups, and tokens of group 0 are with everyone.
     """
     from ronri.nn.fused.kernels import attention
 
     if torch.is_grad_enabled():
-        return attention.rotary_attention(qkv, cos, sin, heads)[0]
-    return attention.rotary_attention_alone(qkv, cos, sin, heads)
+        return attention.rotary_attention(qkv, cos, sin, groups, heads)[0]
+    return attention.rotary_attention_alone(qkv, cos, sin, groups, heads)
 
 
 def swiglu(

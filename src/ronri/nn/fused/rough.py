@@ -17,7 +17,7 @@ called, and that adds up (docs/LOG.md). So two things are done about weights:
 from typing import NamedTuple, final
 
 import torch
-from jaxtyping import Float
+from jaxtyping import Float, Int32
 from jaxtyping import Float8e4m3fn as Float8
 from torch import Tensor
 
@@ -40,6 +40,7 @@ def attention(
     w_out: Float[Tensor, "width width"],
     cos: Float[Tensor, "tokens dim"] | None,
     sin: Float[Tensor, "tokens dim"] | None,
+    groups: Int32[Tensor, "heads tokens"] | None,
     heads: int,
     turn: int,
 ) -> Float[Tensor, "batch tokens width"]:
@@ -47,7 +48,7 @@ def attention(
     from ronri.nn.fused.kernels.attention import rotary_attention_alone
 
     qkv = product(rounded(x), scaled(w_qkv, turn), x.dtype)
-    mixed = rotary_attention_alone(qkv, cos, sin, heads, rough=True)
+    mixed = rotary_attention_alone(qkv, cos, sin, groups, heads, rough=True)
     return product(mixed, scaled(w_out, turn), x.dtype)
 
 

@@ -12,6 +12,9 @@ class Config:
     width: int = 512
     # Attention heads, for the attention mixer.
     heads: int = 8
+    # Heads in which a cell sees only its row, or its column, or its box, a third of them each; the
+    # other heads see the whole board. Context tokens see, and are seen, in every head.
+    unit_heads: int = 0
     # Blocks in the reasoner that is called again and again.
     layers: int = 2
     # SwiGLU's inner width.
@@ -63,6 +66,13 @@ class Config:
             raise ValueError(
                 "the mlp mixer has no queries to rotate: set positions to none or grid"
             )
+        if self.unit_heads % 3 or not 0 <= self.unit_heads <= self.heads:
+            raise ValueError(
+                f"unit_heads is a multiple of 3, at most the {self.heads} heads, "
+                f"not {self.unit_heads}"
+            )
+        if self.mixer == "mlp" and self.unit_heads:
+            raise ValueError("the mlp mixer has no heads: set unit_heads to 0")
         if not self.carry and self.supervise == "halted":
             raise ValueError("without the carry no slot halts: set supervise to every")
         if self.max_steps < 2:

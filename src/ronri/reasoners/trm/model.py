@@ -17,7 +17,7 @@ any notes it may find itself with, and thinking can go on for as many steps as o
 Shapes: B rows, L positions (context tokens, then cells), D width, V tokens.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -201,6 +201,9 @@ class TRM(Reasoner):
 
     def load_carry(self, tensors: Mapping[str, Tensor]) -> Carry | None:
         return Carry(**tensors) if tensors else None
+
+    def hot_parts(self) -> Sequence[nn.Module]:
+        return (self.recursion,)
 
     def training_step(
         self, batch: Batch, carry: Carry | None, progress: Float[Tensor, ""]

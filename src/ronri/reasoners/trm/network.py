@@ -6,7 +6,7 @@ Shapes: B rows, L positions (context tokens, then cells), D width.
 from typing import final
 
 import torch
-from jaxtyping import Float, UInt8
+from jaxtyping import Float, Int32, UInt8
 from torch import Tensor, nn
 
 from ronri.nn.layers import Attention, PositionMixer, Rotary, SwiGLU, add_norm
@@ -51,17 +51,30 @@ class Embedder(nn.Module):
         return torch.cat([context, cells], dim=1) * self.scale
 
 
+def _groups(config: Config, geometry: Geometry) -> Int32[Tensor, "heads L"] | None:
+    """For each head, which positions see each other: those of one row, column or box, or all."""
+    if config.unit_heads == 0:
+        return None
+    positions = config.context_tokens + geometry.cells
+    groups = torch.zeros(config.heads, positions, dtype=torch.int32)
+    units = torch.from_numpy(geometry.units_of.T) + 1
+    each = config.unit_heads // 3
+    groups[: config.unit_heads, config.context_tokens :] = units.repeat_interleave(each, dim=0)
+    return groups
+
+
 @final
 class Block(nn.Module):
     """Positions exchange what they know, then each thinks for itself; a norm after each."""
 
-    def __init__(self, config: Config, positions: int) -> None:
+    def __init__(self, config: Config, geometry: Geometry) -> None:
         super().__init__()
         self.attention: Attention | None = None
         self.mixer: PositionMixer | None = None
         if config.mixer == "attention":
-            self.attention = Attention(config.width, config.heads)
+            self.attention = Attention(config.width, config.heads, _groups(config, geometry))
         else:
+            positions = config.context_tokens + geometry.cells
             self.mixer = PositionMixer(positions, config.mixer_inner)
         self.feed_forward = SwiGLU(config.width, config.inner)
 
@@ -82,11 +95,11 @@ class Recursion(nn.Module):
 
     def __init__(self, config: Config, geometry: Geometry) -> None:
         super().__init__()
-        positions = config.context_tokens + geometry.cells
         self.rotary: Rotary | None = None
         if config.positions in ("rotary", "both"):
+            positions = config.context_tokens + geometry.cells
             self.rotary = Rotary(positions, config.width // config.heads)
-        self.blocks = nn.ModuleList(Block(config, positions) for _ in range(config.layers))
+        self.blocks = nn.ModuleList(Block(config, geometry) for _ in range(config.layers))
 
     def forward(
         self,

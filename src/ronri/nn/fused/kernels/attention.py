@@ -20,22 +20,27 @@ from torch.library import custom_op
 
 from ronri.nn.fused.kernels.activation import LOG2E
 from ronri.nn.fused.kernels.attention_backward import attention_backward
-from ronri.nn.fused.kernels.heads import load, store, turned
+from ronri.nn.fused.kernels.heads import apart, load, store, turned
 
 
 @triton.jit
 def attend(
-    query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b, beyond
+    query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b,
+    groups, rows, a, b, length, GROUPED: tl.constexpr,
 ):  # fmt: skip
     """Two halves of the result, and the level of each row: log2 of the sum of its weights.
 
-    Queries carry the scale, and log2(e), for exp2. Keys of `b` that are `beyond` get no attention.
+    Queries carry the scale, and log2(e), for exp2. Keys past the end get no attention, nor do those
+    of other groups.
     """
     scores_a = tl.dot(query1, tl.trans(key1_a))
     scores_a = tl.dot(query2, tl.trans(key2_a), scores_a)
     scores_b = tl.dot(query1, tl.trans(key1_b))
     scores_b = tl.dot(query2, tl.trans(key2_b), scores_b)
-    scores_b = tl.where(beyond[None, :], float("-inf"), scores_b)
+    scores_b = tl.where((b >= length)[None, :], float("-inf"), scores_b)
+    if GROUPED:
+        scores_a = tl.where(apart(groups, rows, a, length), float("-inf"), scores_a)
+        scores_b = tl.where(apart(groups, rows, b, length), float("-inf"), scores_b)
     top = tl.maximum(tl.max(scores_a, 1), tl.max(scores_b, 1))
     weights_a = tl.exp2(scores_a - top[:, None])
     weights_b = tl.exp2(scores_b - top[:, None])
@@ -50,9 +55,9 @@ def attend(
 
 @triton.jit
 def attention_forward(
-    qkv, cos, sin, out, level, length, scale,
+    qkv, cos, sin, groups, out, level, length, scale,
     HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
-    B: tl.constexpr, ROTARY: tl.constexpr, KEEP: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
     """out = softmax(rotate(q) rotate(k)' scale) v for one head of one sequence."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
@@ -75,7 +80,7 @@ def attention_forward(
     key1_b, key2_b = turned(key1_b, key2_b, cos, sin, b, length, 1.0, HALF, ROTARY)
     out1, out2, row_level = attend(
         query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b,
-        b >= length,
+        groups + head * length, rows, a, b, length, GROUPED,
     )  # fmt: skip
     store(out, rows, width, length, out1, out2, HALF)
     if KEEP:
@@ -93,6 +98,7 @@ def _launch(
     qkv: Tensor,
     cos: Tensor | None,
     sin: Tensor | None,
+    groups: Tensor | None,
     heads: int,
     out: Tensor,
     level: Tensor | None = None,
@@ -107,6 +113,7 @@ def _launch(
         qkv,
         qkv if cos is None else cos,
         qkv if sin is None else sin,
+        qkv if groups is None else groups,
         out,
         out if level is None else level,
         length,
@@ -117,6 +124,7 @@ def _launch(
         A=first,
         B=second,
         ROTARY=cos is not None,
+        GROUPED=groups is not None,
         KEEP=level is not None,
         num_warps=4,
         **spare,
@@ -133,10 +141,15 @@ def _result(qkv: Tensor, rough: bool = False) -> Tensor:
 
 @custom_op("ronri::rotary_attention_alone", mutates_args=())
 def rotary_attention_alone(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int, rough: bool = False
+    qkv: Tensor,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    groups: Tensor | None,
+    heads: int,
+    rough: bool = False,
 ) -> Tensor:
     """The result [batch, tokens, heads dim], without gradient; `rough`, in 8 bits."""
-    return _launch(qkv, cos, sin, heads, _result(qkv, rough))
+    return _launch(qkv, cos, sin, groups, heads, _result(qkv, rough))
 
 
 @rotary_attention_alone.register_fake
@@ -144,6 +157,7 @@ def _(
     qkv: Tensor,
     cos: Tensor | None,  # noqa: ARG001
     sin: Tensor | None,  # noqa: ARG001
+    groups: Tensor | None,  # noqa: ARG001
     heads: int,  # noqa: ARG001
     rough: bool = False,
 ) -> Tensor:
@@ -152,11 +166,11 @@ def _(
 
 @custom_op("ronri::rotary_attention", mutates_args=())
 def rotary_attention(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, heads: int
+    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, groups: Tensor | None, heads: int
 ) -> tuple[Tensor, Tensor]:
     """The result, and the level of each row's softmax."""
     level = qkv.new_empty(qkv.shape[0], heads, qkv.shape[1], dtype=torch.float32)
-    return _launch(qkv, cos, sin, heads, _result(qkv), level), level
+    return _launch(qkv, cos, sin, groups, heads, _result(qkv), level), level
 
 
 @rotary_attention.register_fake
@@ -164,6 +178,7 @@ def _(
     qkv: Tensor,
     cos: Tensor | None,  # noqa: ARG001
     sin: Tensor | None,  # noqa: ARG001
+    groups: Tensor | None,  # noqa: ARG001
     heads: int,
 ) -> tuple[Tensor, Tensor]:
     batch, length, _ = qkv.shape
@@ -176,6 +191,7 @@ def rotary_attention_backward(
     qkv: Tensor,
     cos: Tensor | None,
     sin: Tensor | None,
+    groups: Tensor | None,
     heads: int,
     out: Tensor,
     level: Tensor,
@@ -192,6 +208,7 @@ def rotary_attention_backward(
         qkv,
         qkv if cos is None else cos,
         qkv if sin is None else sin,
+        qkv if groups is None else groups,
         out,
         level,
         out_grad,
@@ -204,6 +221,7 @@ def rotary_attention_backward(
         A=first,
         B=second,
         ROTARY=cos is not None,
+        GROUPED=groups is not None,
         num_warps=8 if width // heads == 128 else 4,
     )
     return qkv_grad
@@ -215,6 +233,7 @@ def _(
     qkv: Tensor,
     cos: Tensor | None,  # noqa: ARG001
     sin: Tensor | None,  # noqa: ARG001
+    groups: Tensor | None,  # noqa: ARG001
     heads: int,  # noqa: ARG001
     out: Tensor,  # noqa: ARG001
     level: Tensor,  # noqa: ARG001
@@ -223,17 +242,19 @@ def _(
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    qkv, cos, sin, ctx.heads = inputs
+    qkv, cos, sin, groups, ctx.heads = inputs
     out, level = output
     ctx.mark_non_differentiable(level)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(qkv, cos, sin, out, level)
+    ctx.save_for_backward(qkv, cos, sin, groups, out, level)
 
 
-def _differentiate(ctx: Any, out_grad: Tensor, _: None) -> tuple[Tensor, None, None, None]:
-    qkv, cos, sin, out, level = ctx.saved_tensors
-    grad = rotary_attention_backward(out_grad.contiguous(), qkv, cos, sin, ctx.heads, out, level)
-    return grad, None, None, None
+def _differentiate(ctx: Any, out_grad: Tensor, _: None) -> tuple[Tensor, None, None, None, None]:
+    qkv, cos, sin, groups, out, level = ctx.saved_tensors
+    grad = rotary_attention_backward(
+        out_grad.contiguous(), qkv, cos, sin, groups, ctx.heads, out, level
+    )
+    return grad, None, None, None, None
 
 
 rotary_attention.register_autograd(_differentiate, setup_context=_keep)

@@ -10,6 +10,7 @@ import triton.language as tl
 
 from ronri.nn.fused.kernels.activation import LOG2E
 from ronri.nn.fused.kernels.heads import (
+    apart,
     joined,
     load,
     load_whole,
@@ -20,12 +21,17 @@ from ronri.nn.fused.kernels.heads import (
 
 
 @triton.jit
-def pass_back(query, grad, key, value, level, mean, beyond, query_grad, REST: tl.constexpr):
+def pass_back(
+    query, grad, key, value, level, mean, groups, rows, keys, length, query_grad,
+    REST: tl.constexpr, GROUPED: tl.constexpr,
+):  # fmt: skip
     """One tile of keys: the gradients of its keys and values; that of the queries grows."""
     scores = tl.dot(query, tl.trans(key))
     pull = tl.dot(grad, tl.trans(value))
     if REST:
-        scores = tl.where(beyond[None, :], float("-inf"), scores)
+        scores = tl.where((keys >= length)[None, :], float("-inf"), scores)
+    if GROUPED:
+        scores = tl.where(apart(groups, rows, keys, length), float("-inf"), scores)
     weights = tl.exp2(scores - level[:, None])
     score_grad = (weights * (pull - mean[:, None])).to(query.dtype)
     query_grad = tl.dot(score_grad, key, query_grad)
@@ -36,9 +42,9 @@ def pass_back(query, grad, key, value, level, mean, beyond, query_grad, REST: tl
 
 @triton.jit
 def attention_backward(
-    qkv, cos, sin, out, level, out_grad, qkv_grad, length, scale,
+    qkv, cos, sin, groups, out, level, out_grad, qkv_grad, length, scale,
     HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
-    B: tl.constexpr, ROTARY: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr,
 ):  # fmt: skip
     """The gradient of `attention_forward`: the weights are computed again, tile by tile."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
@@ -49,6 +55,7 @@ def attention_backward(
     qkv_grad += puzzle * length * stride + head * (2 * HALF)
     out += puzzle * length * width + head * (2 * HALF)
     out_grad += puzzle * length * width + head * (2 * HALF)
+    groups += head * length
     rows = tl.arange(0, ROWS)
     a = tl.arange(0, A)
     b = A + tl.arange(0, B)
@@ -75,16 +82,18 @@ def attention_backward(
 
     query_grad = tl.zeros([ROWS, 2 * HALF], tl.float32)
     query_grad, key_grad, value_grad = pass_back(
-        query, grad, key_a, value_a, level, mean, a >= length, query_grad, False
-    )
+        query, grad, key_a, value_a, level, mean, groups, rows, a, length, query_grad,
+        False, GROUPED,
+    )  # fmt: skip
     store_whole(qkv_grad + 2 * width, a, stride, length, value_grad, HALF)
     # Queries carried the scale and log2(e): their gradient wants the scale, that of keys log(2).
     store_turned_back(
         qkv_grad + width, a, stride, length, key_grad, cos, sin, 1 / LOG2E, HALF, ROTARY
     )
     query_grad, key_grad, value_grad = pass_back(
-        query, grad, key_b, value_b, level, mean, b >= length, query_grad, True
-    )
+        query, grad, key_b, value_b, level, mean, groups, rows, b, length, query_grad,
+        True, GROUPED,
+    )  # fmt: skip
     store_whole(qkv_grad + 2 * width, b, stride, length, value_grad, HALF)
     store_turned_back(
         qkv_grad + width, b, stride, length, key_grad, cos, sin, 1 / LOG2E, HALF, ROTARY

@@ -59,6 +59,14 @@ def angles(cos, sin, rows, length, HALF: tl.constexpr):
 
 
 @triton.jit
+def apart(groups, rows, columns, length):
+    """Where a row and a column are of different groups; group 0 is with everyone."""
+    own = tl.load(groups + rows, mask=rows < length, other=0)[:, None]
+    other = tl.load(groups + columns, mask=columns < length, other=0)[None, :]
+    return (own != other) & (own != 0) & (other != 0)
+
+
+@triton.jit
 def rotated(first, second, c, s, scale):
     """Both halves of some rows, turned and scaled, rounded as they were."""
     x = first.to(tl.float32)
