@@ -138,6 +138,9 @@ def test_minutes_take_the_place_of_steps() -> None:
         ({"optim": 3}, "optim is a table of settings"),
         ({"optim": {"lr": "fast"}}, r"optim\.lr is a number"),
         ({"format": FORMAT + 1}, "another format"),
+        ({"data": {"early_part": 0.5}}, "set both or neither"),
+        ({"data": {"early": ["mini4-train"]}}, "set both or neither"),
+        ({"data": {"early": ["mini4-train"], "early_part": 1.5}}, "up to 1"),
     ],
 )
 def test_settings_are_read_strictly(settings: dict[str, Any], says: str) -> None:

@@ -114,6 +114,7 @@ class Lesson:
 class Lessons(Protocol):
     """A source of lessons; `ronri.data.stream.PuzzleStream` is one."""
 
+    def move_to(self, progress: float) -> None: ...
     def take(self, free: Bool[Tensor, "slots"]) -> Batch: ...
     @property
     def admitted(self) -> Int64[Tensor, ""]: ...
@@ -147,10 +148,18 @@ class Reasoner(nn.Module, ABC):
     # Learning.
 
     def lessons(
-        self, sources: Sequence[Source], slots: Int64[Tensor, "slots"], *, seed: int, augment: bool
+        self,
+        sources: Sequence[Source],
+        slots: Int64[Tensor, "slots"],
+        *,
+        seed: int,
+        augment: bool,
+        early_part: float = 0.0,
     ) -> Lessons:
         """Where lessons come from: puzzles, unless a reasoner needs something else."""
-        return PuzzleStream(sources, self.geometry, slots, seed=seed, augment=augment)
+        return PuzzleStream(
+            sources, self.geometry, slots, seed=seed, augment=augment, early_part=early_part
+        )
 
     def initial_carry(self, slots: Int64[Tensor, "slots"]) -> Any:
         """What slots of these numbers remember before the first step; None for nothing."""

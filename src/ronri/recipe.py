@@ -28,6 +28,11 @@ class Data:
 
     # Sets to learn from: NAME, or NAME=WEIGHT to draw from some more often than from others.
     train: tuple[str, ...]
+    # How often to draw from them at the very beginning, written likewise; those not named, not at
+    # all. From there the mixture moves to that of `train`.
+    early: tuple[str, ...] = ()
+    # The part of the run that this takes.
+    early_part: float = 0.0
     # The part of them that is held out, chosen by canonical form.
     validation: float = 0.02
     # At most so many held-out puzzles are scored at a time.
@@ -107,6 +112,14 @@ class Recipe(Generic[Model]):
             raise ValueError(f"a run of {limit} steps or minutes does nothing: ask for more")
         if self.batch != "auto" and self.batch < 1:
             raise ValueError(f"a batch has at least one slot, not {self.batch}")
+        if (
+            bool(self.data.early) != (self.data.early_part > 0)
+            or not 0 <= self.data.early_part <= 1
+        ):
+            raise ValueError(
+                "data.early is a mixture, and data.early_part the part of the run, up to 1, in "
+                "which it ends: set both or neither"
+            )
         if not 0 < self.data.validation < 1:
             raise ValueError("data.validation is a fraction between 0 and 1")
         for name in (

@@ -1,5 +1,7 @@
 """Lessons for ever: every one a function of (seed, slot, n), and every one a real puzzle."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -138,6 +140,35 @@ def test_every_lesson_is_a_puzzle_of_the_set_in_other_clothes(geometry: Geometry
         canonical_puzzles(plain.clues.numpy(), plain.solutions.numpy(), geometry),
     )
     assert (moved.clues != plain.clues).any(dim=1).float().mean() > 0.8
+
+
+def test_a_mixture_moves_from_early_to_late() -> None:
+    easy, hard = source(30, weight=0.2), source(20, seed=1, weight=0.8)
+    sources = (replace(easy, early=1.0), replace(hard, early=0.0))
+    slots = torch.arange(4000)
+    lessons = PuzzleStream(sources, FOUR, slots, seed=5, early_part=0.5)
+    for progress, share in ((0.0, 0.0), (0.25, 0.4), (0.5, 0.8), (1.0, 0.8)):
+        lessons.move_to(progress)
+        lessons.take(slots >= 0)
+        assert abs(lessons.tensors()["which"].float().mean() - share) < 0.03
+
+
+def test_busy_slots_keep_their_puzzle_when_the_mixture_moves() -> None:
+    sources = (
+        replace(source(30, weight=0.2), early=1.0),
+        replace(source(20, seed=1, weight=0.8), early=0.0),
+    )
+    slots = torch.arange(40)
+    first = PuzzleStream(sources, FOUR, slots, seed=5, early_part=0.5)
+    before = first.take(slots >= 0)
+    resumed = PuzzleStream(sources, FOUR, slots, seed=5, early_part=0.5)
+    resumed.load_tensors({name: tensor.clone() for name, tensor in first.tensors().items()})
+    free = some_free(slots, 1)
+    for lessons in (first, resumed):
+        lessons.move_to(0.5)
+    after = first.take(free)
+    assert torch.equal(after.clues[~free], before.clues[~free])
+    assert_same(after, resumed.take(free))
 
 
 def test_sets_are_drawn_by_weight_and_their_puzzles_alike() -> None:

@@ -1,5 +1,6 @@
 """Layers against plain references, and the symmetries they have."""
 
+import itertools
 from typing import Any
 
 import pytest
@@ -82,6 +83,21 @@ def test_attention_without_rotation_does_not_know_the_order() -> None:
     torch.testing.assert_close(attention(x[:, order], None), attention(x, None)[:, order])
     turned = Rotary(7, 4)
     assert not torch.allclose(attention(x[:, order], turned), attention(x, turned)[:, order])
+
+
+def test_attention_within_groups() -> None:
+    """Each head has its own groups; positions of group 0 see, and are seen, everywhere."""
+    groups = torch.tensor([[0, 1, 1, 2, 2], [1, 1, 1, 0, 2]], dtype=torch.int32)
+    attention, x = Attention(12, 2, groups), torch.randn(3, 5, 12)
+    q, k, v = (part.view(3, 5, 2, 6) for part in (x @ attention.qkv.weight.T).split(12, dim=-1))
+    scores = torch.einsum("blhk,bmhk->bhlm", q, k) / 6**0.5
+    for head, row in enumerate(groups.tolist()):
+        for one, other in itertools.product(range(5), repeat=2):
+            if row[one] != row[other] and row[one] and row[other]:
+                scores[:, head, one, other] = -torch.inf
+    mixed = torch.einsum("bhlm,bmhk->blhk", scores.softmax(dim=-1), v).reshape(3, 5, 12)
+    torch.testing.assert_close(attention(x, None), mixed @ attention.out.weight.T)
+    assert not {"groups", "seen"} & attention.state_dict().keys()
 
 
 def test_heads_share_the_width() -> None:

@@ -127,6 +127,24 @@ def test_hard_puzzles_bred_from_a_hard_one() -> None:
     assert rate(made.puzzles, 8, seed=9).mean() > 8
 
 
+def test_every_herd_has_other_ancestors(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Bred from one puzzle of two: a child has most clues of its mother, so it tells which."""
+    monkeypatch.setattr(generate, "HERD", 20)
+    monkeypatch.setattr(generate, "PARENTS", 1)
+    monkeypatch.setattr(generate, "CHILDREN", 64)
+    other = symmetry.apply(symmetry.sample(NINE, 1, seed=4), ANCESTORS[:1])
+    generations = breed(seed=3, least=5.0, ancestors=np.concatenate([ANCESTORS[:1], other]))
+    mothers = set()
+    for _ in range(60):
+        children = next(generations).puzzles
+        alike = [
+            ((children == mother) & (mother > 0)).sum(axis=1).mean()
+            for mother in (ANCESTORS[0], other[0])
+        ]
+        mothers.add(int(np.argmax(alike)))
+    assert mothers == {0, 1}
+
+
 def test_hard_puzzles_do_not_depend_on_threads_or_count() -> None:
     one = hard_puzzles(30, seed=8, ancestors=ANCESTORS, threads=1)
     two = hard_puzzles(40, seed=8, ancestors=ANCESTORS, threads=2)

@@ -19,8 +19,11 @@ from ronri.reasoners.trm.model import TRM
 from ronri.recipe import Optim, to_plain
 from ronri.training import loop
 from ronri.training.checkpoints import Checkpoints, Snapshot
+from ronri.training.distributed import World
 from ronri.training.loop import Result, train
+from ronri.training.material import gather
 from ronri.training.release import card_text, release
+from ronri.training.replay import Replay
 from ronri.training.run import Run
 
 
@@ -41,6 +44,77 @@ def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
 
 def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+
+
+def begun(recipe: Any) -> Run:
+    world = World(0, 1, torch.device("cpu"))
+    return Run(recipe, world, recipe.batch, gather(recipe, pytest.fail))
+
+
+def losses(run: Run, count: int) -> list[Tensor]:
+    found = []
+    for _ in range(count):
+        found.append(run.update()["loss"])
+        run.tick(0.0)
+    return found
+
+
+def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
+    """What is recorded on a GPU keeps its carry where it was."""
+    recipe = runs.tiny(puzzles)
+    plain, in_place = begun(recipe), begun(recipe)
+    in_place._work = in_place._work_in_place
+    places = {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
+    assert losses(plain, 9) == losses(in_place, 9)
+    assert same(plain.snapshot().tensors, in_place.snapshot().tensors)
+    assert places == {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_replayed_updates_are_the_same_updates(puzzles: Path) -> None:
+    """Also over a change of stage, and after going back to what was written down."""
+    recipe = runs.tiny(puzzles)
+    recipe = replace(recipe, model=replace(recipe.model, shallow=0.3))
+    world = World(0, 1, torch.device("cuda"))
+    plain, replayed = (
+        Run(recipe, world, recipe.batch, gather(recipe, pytest.fail)) for _ in range(2)
+    )
+    replayed._work = Replay(replayed._work_in_place)
+    before = replayed.snapshot()
+    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
+    expected = torch.stack(losses(plain, 20))
+    torch.testing.assert_close(torch.stack(losses(replayed, 20)), expected)
+    replayed.restore(before)
+    torch.testing.assert_close(torch.stack(losses(replayed, 20)), expected)
+
+
+def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    other = runs.write_puzzles(tmp_path / "other.ronri", 100)
+    recipe = runs.tiny(puzzles)
+    recipe = replace(
+        recipe,
+        model=replace(recipe.model, shallow=0.5),
+        data=replace(
+            recipe.data,
+            train=(f"{puzzles}=0.5", f"{other}=0.5"),
+            early=(str(other),),
+            early_part=0.8,
+        ),
+    )
+    train(recipe, tmp_path / "straight")
+    for step in (10, 20):
+        run_until(monkeypatch, step, recipe, tmp_path / "halting", resume=True)
+    train(recipe, tmp_path / "halting", resume=True)
+    assert same(last(tmp_path / "straight").tensors, last(tmp_path / "halting").tensors)
+
+
+def test_early_puzzles_are_some_of_all(puzzles: Path) -> None:
+    recipe = runs.tiny(puzzles)
+    data = replace(recipe.data, early=("mini4-train",), early_part=0.5)
+    with pytest.raises(ValueError, match="early names mini4-train, which"):
+        gather(replace(recipe, data=data), pytest.fail)
 
 
 def run_until(

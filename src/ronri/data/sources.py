@@ -4,7 +4,8 @@ A name can be
 - a suite: `everyday`, `mini4`, `mini6` (generated here, the same everywhere), `clue17`, `hard`,
   `minimal`, `kaggle3m` (real lists);
 - something to learn from that shares nothing with its suite: `everyday-train`, `mini4-train`,
-  `mini6-train` (generated here), `hard-train`, `clue17-train`, `minimal-train` (real lists);
+  `mini6-train` (generated here), `hard-train`, `clue17-train`, `minimal-train` (real lists),
+  `hard-bred` (made here from puzzles of `hard-train`, apart from every suite);
 - a public data set: `kaggle-1m`, `kaggle-3m`, `kaggle-9m`, `sudoku-extreme`,
   `sudoku-extreme-test`, or any other as `kaggle:OWNER/NAME/FILE` or `hf:OWNER/NAME/FILE`;
 - a file: a stored set, a CSV or a plain list.
@@ -17,10 +18,12 @@ import hashlib
 import logging
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import import_module
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from ronri.data.generating import Order, fulfil
 from ronri.data.importing import import_file
@@ -66,6 +69,9 @@ TRAINING = {
         count=20_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0002
     ),
 }
+
+# Hard puzzles to learn from, bred here from those of a real list, apart from every suite.
+BRED = {"hard-bred": ("hard-train", Order(kind="hard", count=300_000, seed=0x5EED_0009_0003))}
 
 # Real lists: file names inside the folder of real lists. A stored set NAME.ronri there goes first.
 LISTS = {
@@ -124,6 +130,8 @@ def open_set(
         return _open_suite(name, cache, threads)
     if name in TRAINING:
         return _open_training(name, cache, threads)
+    if name in BRED:
+        return _open_bred(name, lists, cache, threads)
     path = locate(name, lists=lists)
     if path.suffix == ".ronri" or is_set(path):
         return PuzzleSet(path)
@@ -169,6 +177,26 @@ def _open_training(name: str, cache: Path, threads: int | None) -> PuzzleSet:
     return _cached(name, cache / f"{name}-{key}.ronri", make)
 
 
+def _open_bred(name: str, lists: Path | None, cache: Path, threads: int | None) -> PuzzleSet:
+    folder = lists_folder() if lists is None else lists
+    if folder is not None and (folder / f"{name}.ronri").is_file():
+        return PuzzleSet(folder / f"{name}.ronri")
+    of, order = BRED[name]
+    others = [suite for suite in SUITES if not suite.startswith("mini")]
+    known = {one: open_set(one, lists=lists, cache=cache, threads=threads) for one in (of, *others)}
+    contents = " ".join(one.header.payload_sha256 for one in known.values())
+    key = hashlib.sha256(f"{order} {contents}".encode()).hexdigest()[:12]
+
+    def make(path: Path) -> None:
+        full = replace(order, ancestors=known[of].puzzles(slice(None)))
+        exclude = np.concatenate([set_keys(known[one], threads=threads).split for one in others])
+        provenance = {"apart from": ", ".join(others), "of": of, **full.provenance}
+        with StoreWriter(path, order.geometry, provenance=provenance) as writer:
+            fulfil(full, writer, name=name, exclude=exclude, threads=threads)
+
+    return _cached(name, cache / f"{name}-{key}.ronri", make)
+
+
 def locate(name: str, *, lists: Path | None = None) -> Path:
     """The file behind a name, downloaded if it must be."""
     if name in LISTS:
@@ -182,7 +210,7 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
                 "set RONRI_DATA to the folder that has it, or name a file instead"
             )
         return folder / LISTS[name]
-    if name in GENERATED or name in TRAINING:
+    if name in GENERATED or name in TRAINING or name in BRED:
         what = "a suite" if name in GENERATED else "generated"
         raise ValueError(f"{name} is no list but {what}: name it where a set is asked for")
     address = PUBLIC.get(name, name)
@@ -195,7 +223,7 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
     if Path(name).is_dir():
         raise ValueError(f"{name} is a folder; name a file in it")
     if not Path(name).is_file():
-        names = ", ".join([*GENERATED, *TRAINING, *LISTS, *PUBLIC])
+        names = ", ".join([*GENERATED, *TRAINING, *BRED, *LISTS, *PUBLIC])
         raise ValueError(f"there is no file {name!r}, and no data set of that name ({names})")
     return Path(name)
 

@@ -86,8 +86,8 @@ class Linear(nn.Module):
 def _by_onednn(x: Tensor) -> bool:
     """Whether to multiply as torch's own compiler does on a processor, when there is no gradient.
 
-    For as few rows as one puzzle has, that takes four fifths of the time of `F.linear`. The compiler
-    itself is given the plain product: it refuses its own where weights may change.
+    For as few rows as one puzzle has, that takes four fifths of the time of `F.linear`. While torch
+    compiles it gets the plain product: its compiler refuses its own where weights may change.
     """
     if torch.compiler.is_compiling():
         return False

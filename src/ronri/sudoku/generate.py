@@ -27,6 +27,8 @@ FADING = 0.9
 # Puzzles this many times harder than asked for are all equally welcome as parents: selection
 # beyond that would only find what is hard for one particular solver.
 AMBITION = 4.0
+# Puzzles that one population gives when there are ancestors: then others of them take its place.
+HERD = 4_000
 # Generations without one new puzzle after which breeding gives up.
 PATIENCE = 300
 
@@ -185,7 +187,8 @@ def breed(
     A child loses a clue or two of its parent, is completed to another unique puzzle and made
     minimal. Those that take `least` guesses or more, averaged over `copies` symmetric copies, are
     given out; the hardest become parents. It starts from minimal puzzles of its own, or from
-    `ancestors`; the first generations after a start from nothing give little.
+    `ancestors`, and from others of those after every `HERD` puzzles. The first generations after a
+    start from nothing give little.
     """
     if copies < 1:
         raise ValueError(f"copies must be at least 1, not {copies}")
@@ -201,15 +204,22 @@ def breed(
         if not len(ancestors):
             raise ValueError("there is no ancestor to breed from")
         picks = chance.fork(own_seed, 0)
-        rows = [chance.below(picks, len(ancestors)) for _ in range(PARENTS)]
-        parents = ancestors[rows]
-        if (exact.solve(parents, threads=threads, geometry=geometry).counts != 1).any():
-            raise ValueError("every ancestor must be a puzzle with exactly one solution")
+        parents = _picked(ancestors, picks, geometry, threads)
     # Rated as their children are: what is hard in them must not die with the first generation.
     ratings = exact.rate(parents, copies, seed=int(own_seed), geometry=geometry, threads=threads)
     known: set[int] = set()
-    born = fruitless = 0
+    born = fruitless = given = 0
     while fruitless < PATIENCE:
+        if ancestors is not None and given >= HERD:
+            parents = _picked(ancestors, picks, geometry, threads)
+            ratings = exact.rate(
+                parents,
+                copies,
+                seed=(int(own_seed) + born) % 2**64,
+                geometry=geometry,
+                threads=threads,
+            )
+            given = 0
         mothers = np.repeat(parents, CHILDREN, axis=0)
         children, child_ratings = _children(mothers, own_seed, born, copies, geometry, threads)
         born += len(mothers)
@@ -225,6 +235,7 @@ def breed(
         if fresh:
             fruitless = 0
             chosen = hard[fresh]
+            given += len(fresh)
             yield RatedPuzzles(children[chosen], solutions[fresh], child_ratings[chosen])
         # Children first: where ratings are equal, the young replace the old.
         everyone = np.concatenate([children, parents])
@@ -238,6 +249,17 @@ def breed(
         f"no new {geometry.name} puzzle that takes {least:g} guesses among {born} bred: "
         "ask for fewer guesses"
     )
+
+
+def _picked(
+    ancestors: np.ndarray, picks: np.ndarray, geometry: Geometry, threads: int | None
+) -> np.ndarray:
+    """Some of the ancestors, as parents; `picks` moves on."""
+    rows = [chance.below(picks, len(ancestors)) for _ in range(PARENTS)]
+    parents = ancestors[rows]
+    if (exact.solve(parents, threads=threads, geometry=geometry).counts != 1).any():
+        raise ValueError("every ancestor must be a puzzle with exactly one solution")
+    return parents
 
 
 def _children(

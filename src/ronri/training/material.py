@@ -32,6 +32,7 @@ def gather(recipe: Recipe[Any], warn: Callable[[str], None]) -> Material:
     to be left out are told to `warn`.
     """
     mixture = Mixture.parse(recipe.data.train)
+    early = _early(recipe, mixture)
     sources, clues, solutions = [], [], []
     counts: dict[str, tuple[int, int]] = {}
     for name, weight in zip(mixture.names, mixture.weights, strict=True):
@@ -50,7 +51,7 @@ def gather(recipe: Recipe[Any], warn: Callable[[str], None]) -> Material:
                 f"{name} is too small: of its {len(puzzles)} puzzles, {int(held_out.sum())} would "
                 f"be held out; give it more, or change data.validation"
             )
-        sources.append(Source(np.asarray(puzzles.records[learn]), weight))
+        sources.append(Source(np.asarray(puzzles.records[learn]), weight, early.get(name)))
         # Those with the highest keys: a fixed choice that another size of the set hardly changes.
         rows = np.flatnonzero(held_out)
         rows = rows[np.argsort(keys[rows])[::-1]]
@@ -59,3 +60,13 @@ def gather(recipe: Recipe[Any], warn: Callable[[str], None]) -> Material:
         solutions.append(puzzles.solutions(rows))
         counts[name] = (int(learn.sum()), int(held_out.sum()))
     return Material(tuple(sources), np.concatenate(clues), np.concatenate(solutions), counts)
+
+
+def _early(recipe: Recipe[Any], mixture: Mixture) -> dict[str, float]:
+    """How often to draw from each set at the very beginning, if that is another mixture."""
+    if not recipe.data.early:
+        return {}
+    early = Mixture.parse(recipe.data.early)
+    if unknown := set(early.names) - set(mixture.names):
+        raise ValueError(f"data.early names {min(unknown)}, which data.train does not")
+    return dict.fromkeys(mixture.names, 0.0) | dict(zip(early.names, early.weights, strict=True))

@@ -37,7 +37,8 @@ class Replay:
             return measured
         if self._graph is None:
             self._record()
-        assert self._graph is not None and self._measured is not None
+        assert self._graph is not None
+        assert self._measured is not None
         self._graph.replay()
         # The next replay overwrites it.
         return dict(zip(self._names, self._measured.clone().unbind(), strict=True))

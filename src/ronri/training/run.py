@@ -44,7 +44,11 @@ class Run:
         self.schedule = Schedule(recipe.optim)
         slots = world.slots(batch)
         self.lessons = self.reasoner.lessons(
-            material.sources, slots, seed=recipe.seed, augment=recipe.data.augment
+            material.sources,
+            slots,
+            seed=recipe.seed,
+            augment=recipe.data.augment,
+            early_part=recipe.data.early_part,
         )
         self._learn: Callable[[Batch, Any, Tensor], Lesson] = self.reasoner.training_step
         self._work: Callable[[], dict[str, Tensor]] = self._work_once
@@ -76,13 +80,18 @@ class Run:
         stage = self.reasoner.stage_at(self.progress)
         if stage != self.reasoner.stage:
             self.reasoner.stage = stage
-            if isinstance(self._work, Replay):
-                self._work = Replay(self._work_in_place)
+            self._forget_recording()
+        self.lessons.move_to(self.progress)
         self._progress_there.fill_(self.progress)
         self.optimisers.set_rates(self.schedule.scale(self.step, self.progress))
         measured = self._work()
         self.step += 1
         return measured
+
+    def _forget_recording(self) -> None:
+        """Tensors have moved, or the work is another: what was recorded is of no use any more."""
+        if isinstance(self._work, Replay):
+            self._work = Replay(self._work_in_place)
 
     def _work_in_place(self) -> dict[str, Tensor]:
         """The work of an update, its carry in the memory of the one before."""
@@ -203,6 +212,7 @@ class Run:
         self.ema.load_tensors(_under("ema", tensors))
         self.optimisers.load_tensors(_under("optimiser", tensors))
         self.carry = self.reasoner.load_carry(self.world.own(_under("carry", tensors)))
+        self._forget_recording()
         self.lessons.load_tensors(self.world.own(_under("lessons", tensors)))
         torch.set_rng_state(tensors["rng.cpu"])
         if self.world.device.type == "cuda" and "rng.cuda" in tensors:
@@ -223,6 +233,7 @@ class Run:
         except ValueError as error:
             raise ValueError(f"{name} does not fit this recipe: {error}") from error
         self.ema = Ema(self.reasoner)
+        self._forget_recording()
         self.ancestors_minutes = ancestor.minutes
 
 

@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from ronri.data.stream import Batch
+from ronri.data.tensors import Symmetries, random_symmetries
 from ronri.reasoner import Budget, Noise
 from ronri.reasoners.trm.config import Config
 from ronri.reasoners.trm.model import TRM, Carry
 from ronri.sudoku.generate import puzzles_with_clues
-from ronri.sudoku.geometry import FOUR, NINE, Geometry
+from ronri.sudoku.geometry import FOUR, NINE, SIX, Geometry
 from ronri.thinking import think
 
 SMALL = Config(
@@ -105,10 +106,68 @@ def test_only_cycles_without_gradient_may_be_rough(carry: bool) -> None:
     )
     model.training_step(lessons(), model.initial_carry(torch.arange(SLOTS)), NOW)
     # Calls take turns at how they round, all through a step.
-    assert rough == [0, 1, 2, 3, 4, 5, None, None, None] * (1 if carry else config.max_steps)
+    assert rough == [0, 1, 2, 3, 0, 1, None, None, None] * (1 if carry else config.max_steps)
     rough.clear()
     list(think(model, lessons().clues, Budget(steps=1)))
     assert rough == [None] * 9
+
+
+def test_a_run_may_begin_with_shallow_steps() -> None:
+    model = model_of(replace(SMALL, h_cycles=3, shallow=0.25))
+    calls: Counter[str] = Counter()
+    model.recursion.register_forward_hook(lambda *_: calls.update(["recursion"]))
+    for progress, cycles in ((0.0, 1), (0.24, 1), (0.25, 3), (1.0, 3)):
+        model.stage = model.stage_at(progress)
+        calls.clear()
+        model.training_step(lessons(), model.initial_carry(torch.arange(SLOTS)), NOW)
+        assert calls["recursion"] == cycles * 3
+    # Thinking never is.
+    model.stage = 0
+    calls.clear()
+    list(think(model, lessons().clues, Budget(steps=1)))
+    assert calls["recursion"] == 9
+    assert model_of(SMALL).stage_at(0.0) == 0
+
+
+@pytest.mark.parametrize("geometry", [SIX, NINE], ids=str)
+def test_unit_heads_alone_know_rows_columns_and_boxes(geometry: Geometry) -> None:
+    """Without other positions, moving rows and columns moves the beliefs, and changes nothing."""
+    config = replace(SMALL, width=24, heads=3, unit_heads=3, positions="none")
+    model = model_of(config, geometry)
+    clues = torch.from_numpy(
+        puzzles_with_clues(4, 30 if geometry == NINE else 14, seed=1, geometry=geometry).puzzles
+    )
+    found = random_symmetries(torch.arange(4), geometry)
+    digits = torch.arange(geometry.size + 1).expand(4, -1)
+    moved = Symmetries(found.cell_from, digits)
+    upright = (moved.cell_from // geometry.size).view(4, geometry.size, -1)
+    upright = (upright == upright[:, :, :1]).all(dim=2).all(dim=1)
+    assert upright.any(), "all boards were turned on their side: try another seed"
+    budget = Budget(steps=2)
+    for plain, other in zip(
+        think(model, clues, budget), think(model, moved.apply(clues), budget), strict=True
+    ):
+        back = moved.undo_beliefs(other.thought.beliefs)
+        torch.testing.assert_close(
+            back[upright], plain.thought.beliefs[upright], rtol=1e-3, atol=1e-5
+        )
+        # Rows and columns are told apart: not so for boards on their side.
+        assert not torch.allclose(back[~upright], plain.thought.beliefs[~upright], rtol=1e-3) or (
+            upright.all()
+        )
+
+
+def test_unit_heads_see_one_unit_and_the_context() -> None:
+    config = replace(SMALL, width=32, heads=4, unit_heads=3, context_tokens=2)
+    attention = model_of(config, NINE).recursion.blocks[0].attention
+    seen = attention.seen[:, 2:, 2:]
+    units = torch.from_numpy(NINE.units_of)
+    for head in range(3):
+        expected = units[:, None, head] == units[None, :, head]
+        assert torch.equal(seen[head], expected)
+    assert seen[3].all()
+    assert attention.seen[:, :2].all()
+    assert attention.seen[:, :, :2].all()
 
 
 def test_a_processor_computes_nothing_roughly() -> None:

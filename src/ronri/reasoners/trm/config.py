@@ -30,6 +30,9 @@ class Config:
     context_tokens: int = 1
     # Updates of z_H in a step; all but the last run without gradient.
     h_cycles: int = 3
+    # In this part of a run, from its beginning, a training step has one H cycle only: cheap, while
+    # there is little to think about.
+    shallow: float = 0.0
     # Updates of z_L for each one of z_H.
     l_cycles: int = 6
     # Where z_H and z_L start: at random vectors for ever, or at learned ones.
@@ -75,5 +78,7 @@ class Config:
             raise ValueError("the mlp mixer has no heads: set unit_heads to 0")
         if not self.carry and self.supervise == "halted":
             raise ValueError("without the carry no slot halts: set supervise to every")
+        if not 0 <= self.shallow <= 1:
+            raise ValueError(f"shallow is a part of a run, from 0 to 1, not {self.shallow}")
         if self.max_steps < 2:
             raise ValueError("max_steps is at least 2: a step to think and a step to answer")

@@ -28,6 +28,7 @@ from torch import Tensor, nn
 
 from ronri.data import chance
 from ronri.data.stream import Batch
+from ronri.nn.fused.rough import TURNS
 from ronri.nn.linear import Linear, truncated_normal_
 from ronri.nn.losses import softmax_cross_entropy, stablemax_cross_entropy
 from ronri.nn.taps import Taps
@@ -130,23 +131,25 @@ class TRM(Reasoner):
         notes: Notes,
         fresh: Bool[Tensor, "B"],
         *,
+        h_cycles: int | None = None,
         rough: bool = False,
     ) -> Output:
         """All cycles of one step; gradients flow through the last H cycle only.
 
         `rough`: the other cycles in 8 bits, where the device can.
         """
+        last = (h_cycles or self.config.h_cycles) - 1
         x = self.taps("x", x)
         z_H, z_L = notes.z_H, notes.z_L
         with torch.no_grad():
-            for h in range(self.config.h_cycles - 1):
+            for h in range(last):
                 z_H, z_L = self._cycle(z_H, z_L, x, h, rough=rough)
         if self.config.latent_init == "learned":
             # The cycles above let no gradient through to where the notes began. It is handed
             # past them, as it is in all of TRM: the last cycle stands for the whole recursion.
             z_H = z_H + self._handed_past(self.H_init, fresh, z_H)
             z_L = z_L + self._handed_past(self.L_init, fresh, z_L)
-        z_H, z_L = self._cycle(z_H, z_L, x, self.config.h_cycles - 1)
+        z_H, z_L = self._cycle(z_H, z_L, x, last)
         logits = self.lm_head(z_H)[:, self.config.context_tokens :]
         q_halt = self.q_head(z_H[:, 0])[:, 0]
         return Output(Notes(z_H, z_L), self.taps("logits", logits), q_halt.float())
@@ -161,7 +164,7 @@ class TRM(Reasoner):
         rough: bool = False,
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
         calls = self.config.l_cycles + 1
-        turns = [h * calls + call if rough else None for call in range(calls)]
+        turns = [(h * calls + call) % TURNS if rough else None for call in range(calls)]
         for l in range(self.config.l_cycles):  # noqa: E741 (the paper's letter)
             z_L = self.taps("z_L", self.recursion(z_L, z_H + x, rough=turns[l]), h, l)
         z_H = self.taps("z_H", self.recursion(z_H, z_L, rough=turns[-1]), h)
@@ -202,6 +205,16 @@ class TRM(Reasoner):
     def load_carry(self, tensors: Mapping[str, Tensor]) -> Carry | None:
         return Carry(**tensors) if tensors else None
 
+    def stage_at(self, progress: float) -> int:
+        """0 while steps are shallow, if they ever are; then 1."""
+        return int(0 < self.config.shallow <= progress)
+
+    def _taught_step(
+        self, x: Float[Tensor, "B L D"], notes: Notes, fresh: Bool[Tensor, "B"]
+    ) -> Output:
+        h_cycles = 1 if self.config.shallow > 0 and self.stage == 0 else None
+        return self.step(x, notes, fresh, h_cycles=h_cycles, rough=self.config.float8)
+
     def hot_parts(self) -> Sequence[nn.Module]:
         return (self.recursion,)
 
@@ -220,7 +233,7 @@ class TRM(Reasoner):
             torch.where(fresh[:, None, None], empty.z_L, carry.z_L),
         )
         x = self.embed(clues, self.compute_dtype)
-        output = self.step(x, notes, fresh, rough=self.config.float8)
+        output = self._taught_step(x, notes, fresh)
         with torch.no_grad():
             steps = carry.steps + 1
             halted = self._halts(output.q_halt, steps, batch.keys)
@@ -244,7 +257,7 @@ class TRM(Reasoner):
         for step in range(self.config.max_steps):
             x = self.embed(batch.clues, self.compute_dtype)
             begun = fresh if step == 0 else ~fresh
-            output = self.step(x, notes, begun, rough=self.config.float8)
+            output = self._taught_step(x, notes, begun)
             loss, metrics = self._loss(output, batch.solutions, None)
             losses.append(loss)
             notes = Notes(output.notes.z_H.detach(), output.notes.z_L.detach())
