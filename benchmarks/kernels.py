@@ -168,7 +168,9 @@ def attention_cases(s: Setting) -> Iterator[Case]:
     compiled = torch.compile(plain_attention, dynamic=False)
     yield case("compiled", lambda: compiled(qkv, cos, sin))
     yield case("fused", lambda: attention.rotary_attention_alone(qkv, cos, sin, None, HEADS))
-    yield case("rough", lambda: attention.rotary_attention_alone(qkv, cos, sin, None, HEADS, rough=True))
+    yield case(
+        "rough", lambda: attention.rotary_attention_alone(qkv, cos, sin, None, HEADS, rough=True)
+    )
 
 
 def attention_backward_cases(s: Setting) -> Iterator[Case]:

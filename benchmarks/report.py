@@ -1,6 +1,7 @@
 """Result files, and the blocks of documents that are written from them."""
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +30,7 @@ def renew(page: Path, name: str, text: str) -> None:
     page.write_text(f"{before}{_begin(name)}{text}{_end(name)}{after}")
 
 
-def table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table in Markdown: the first column to the left, numbers to the right."""
     lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)

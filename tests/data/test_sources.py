@@ -77,6 +77,8 @@ def test_hard_puzzles_are_bred_apart_from_every_suite(
     made = open_set("hard-bred", lists=tmp_path, cache=tmp_path / "cache")
     assert len(made) == 30
     assert (made.ratings() >= 10).all()
+    apart_from = made.header.provenance["apart from"].split(", ")
+    assert apart_from == ["everyday", "minimal", "clue17", "hard", "kaggle3m"]
     barred = keys_of(first.puzzles, first.solutions, made.geometry).split
     assert not np.isin(set_keys(made).split, barred).any()
     again = open_set("hard-bred", lists=tmp_path, cache=tmp_path / "cache")

@@ -97,7 +97,7 @@ def test_attention_within_groups() -> None:
                 scores[:, head, one, other] = -torch.inf
     mixed = torch.einsum("bhlm,bmhk->blhk", scores.softmax(dim=-1), v).reshape(3, 5, 12)
     torch.testing.assert_close(attention(x, None), mixed @ attention.out.weight.T)
-    assert not {"groups", "seen"} & attention.state_dict().keys()
+    assert not {"groups", "mask"} & attention.state_dict().keys()
 
 
 def test_heads_share_the_width() -> None:

@@ -76,9 +76,7 @@ def test_replayed_updates_are_the_same_updates(puzzles: Path) -> None:
     recipe = runs.tiny(puzzles)
     recipe = replace(recipe, model=replace(recipe.model, shallow=0.3))
     world = World(0, 1, torch.device("cuda"))
-    plain, replayed = (
-        Run(recipe, world, recipe.batch, gather(recipe, pytest.fail)) for _ in range(2)
-    )
+    plain, replayed = (Run(recipe, world, 16, gather(recipe, pytest.fail)) for _ in range(2))
     replayed._work = Replay(replayed._work_in_place)
     before = replayed.snapshot()
     before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})

@@ -182,7 +182,7 @@ def _open_bred(name: str, lists: Path | None, cache: Path, threads: int | None) 
     if folder is not None and (folder / f"{name}.ronri").is_file():
         return PuzzleSet(folder / f"{name}.ronri")
     of, order = BRED[name]
-    others = [suite for suite in SUITES if not suite.startswith("mini")]
+    others = [s for s in SUITES if s in LISTS or GENERATED[s].order.geometry == order.geometry]
     known = {one: open_set(one, lists=lists, cache=cache, threads=threads) for one in (of, *others)}
     contents = " ".join(one.header.payload_sha256 for one in known.values())
     key = hashlib.sha256(f"{order} {contents}".encode()).hexdigest()[:12]

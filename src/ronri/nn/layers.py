@@ -7,7 +7,7 @@ from typing import final
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Bool, Float, Int32
+from jaxtyping import Float, Int32
 from torch import Tensor, nn
 
 from ronri.nn import fused
@@ -49,7 +49,7 @@ class Attention(nn.Module):
     """
 
     groups: Tensor | None
-    seen: Tensor | None
+    mask: Tensor | None
 
     def __init__(self, width: int, heads: int, groups: Int32[Tensor, "H L"] | None = None) -> None:
         super().__init__()
@@ -59,7 +59,7 @@ class Attention(nn.Module):
         self.qkv = Linear(width, 3 * width, parts=3, hidden=True)
         self.out = Linear(width, width, hidden=True)
         self.register_buffer("groups", groups, persistent=False)
-        self.register_buffer("seen", None if groups is None else _same(groups), persistent=False)
+        self.register_buffer("mask", None if groups is None else _mask(groups), persistent=False)
 
     def forward(
         self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: int | None = None
@@ -77,14 +77,19 @@ class Attention(nn.Module):
         if rotary is not None:
             q, k = rotary(q), rotary(k)
         q, k, v = (t.transpose(1, 2) for t in (q, k, v))
-        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=self.seen)
+        mask = None if self.mask is None else self.mask.to(x.dtype)
+        mixed = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
         return self.out(mixed.transpose(1, 2).flatten(2))
 
 
-def _same(groups: Int32[Tensor, "H L"]) -> Bool[Tensor, "H L L"]:
-    """Which positions see which."""
+def _mask(groups: Int32[Tensor, "H L"]) -> Float[Tensor, "1 H L L"]:
+    """What to add to scores: nothing where positions see each other.
+
+    Torch has fast kernels on a processor for numbers in four dimensions, and for nothing else.
+    """
     own, other = groups[:, :, None], groups[:, None, :]
-    return (own == other) | (own == 0) | (other == 0)
+    hidden = (own != other) & (own != 0) & (other != 0)
+    return torch.zeros(hidden.shape).masked_fill(hidden, -torch.inf)[None]
 
 
 @final

@@ -159,15 +159,17 @@ def test_unit_heads_alone_know_rows_columns_and_boxes(geometry: Geometry) -> Non
 
 def test_unit_heads_see_one_unit_and_the_context() -> None:
     config = replace(SMALL, width=32, heads=4, unit_heads=3, context_tokens=2)
-    attention = model_of(config, NINE).recursion.blocks[0].attention
-    seen = attention.seen[:, 2:, 2:]
+    attention = model_of(config, NINE).recursion.get_submodule("blocks.0.attention")
+    assert isinstance(attention.mask, Tensor)
+    everywhere = attention.mask[0] == 0
+    seen = everywhere[:, 2:, 2:]
     units = torch.from_numpy(NINE.units_of)
     for head in range(3):
         expected = units[:, None, head] == units[None, :, head]
         assert torch.equal(seen[head], expected)
     assert seen[3].all()
-    assert attention.seen[:, :2].all()
-    assert attention.seen[:, :, :2].all()
+    assert everywhere[:, :2].all()
+    assert everywhere[:, :, :2].all()
 
 
 def test_a_processor_computes_nothing_roughly() -> None:

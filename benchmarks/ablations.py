@@ -1,0 +1,272 @@
+"""What each choice is worth: `python benchmarks/ablations.py [ARM ...] [--write]`, on a GPU.
+
+Every arm is the recipe `trm` with something changed, trained for the same short time from the same
+seed and scored on held-out puzzles of the training lists, one pass, averaged weights. The clock
+starts when everything is compiled. Two arms that are no further apart than two seeds of the plain
+recipe are not called different.
+"""
+
+import argparse
+import gc
+import json
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+import report
+from ronri import registry
+from ronri.data.sources import open_set
+from ronri.data.splits import SplitRule, set_keys
+from ronri.evaluation.commit import commit
+from ronri.evaluation.records import score
+from ronri.evaluation.scores import wilson
+from ronri.nn import devices
+from ronri.reasoner import Budget, Reasoner
+from ronri.recipe import Data, Recipe, changed, to_plain
+from ronri.training.distributed import World
+from ronri.training.material import Material, gather
+from ronri.training.run import Run
+
+MINUTES = 1.3
+HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
+# In short runs an average over a thousand updates would still remember the beginning.
+SHORT = {"minutes": MINUTES, "optim": {"ema": 0.99}}
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One change to the recipe."""
+
+    question: str
+    changes: dict[str, Any] = field(default_factory=dict)
+    # Learn from so many puzzles of each set only.
+    puzzles: int | None = None
+
+
+def _model(**changes: Any) -> dict[str, Any]:
+    return {"model": changes}
+
+
+ARMS: dict[str, Arm] = {
+    "plain": Arm("the recipe"),
+    "plain, another seed": Arm("how far seeds are apart", {"seed": 1}),
+    "loss on halted slots": Arm("loss on all slots or halted ones?", _model(supervise="halted")),
+    "attention to all, positions": Arm(
+        "how do cells find each other?", _model(unit_heads=0, positions="both")
+    ),
+    "unit heads, positions": Arm("how do cells find each other?", _model(positions="both")),
+    "mlp": Arm("how do cells find each other?", _model(mixer="mlp", unit_heads=0)),
+    "half of the heads see all": Arm("how do cells find each other?", _model(unit_heads=3)),
+    "width 128": Arm("how large?", _model(width=128, heads=4, unit_heads=3, inner=384)),
+    "width 256": Arm("how large?", _model(width=256, heads=8, unit_heads=6, inner=768)),
+    "faster learning": Arm("how fast?", {"optim": {"matrix_lr": 0.006}}),
+    "H 1, L 5": Arm("how deep?", _model(h_cycles=1, l_cycles=5)),
+    "H 2, L 3": Arm("how deep?", _model(h_cycles=2, l_cycles=3)),
+    "H 3, L 5": Arm("how deep?", _model(h_cycles=3, l_cycles=5)),
+    "first third shallow": Arm("deeper by and by?", _model(shallow=0.33)),
+    "easy first": Arm(
+        "harder by and by?",
+        {"data": {"early": ["minimal-train=0.6", "clue17-train=0.4"], "early_part": 0.33}},
+    ),
+    "bred puzzles, too": Arm(
+        "more hard puzzles?",
+        {
+            "data": {
+                "train": [
+                    "minimal-train=0.3",
+                    "clue17-train=0.2",
+                    "hard-train=0.25",
+                    "hard-bred=0.25",
+                ]
+            }
+        },
+    ),
+    "1,000 puzzles": Arm("few puzzles or all?", puzzles=1000),
+}
+
+
+# Opened and split once for all arms that learn from the same.
+_gathered: dict[Data, Material] = {}
+
+
+def held_out(limit: int | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Puzzles that no run learns from, of each list, and their solutions."""
+    found = {}
+    for name in HELD_OUT:
+        puzzles = open_set(name)
+        keys = set_keys(puzzles).split
+        share = registry.recipe("trm").data.validation
+        rows = np.flatnonzero(SplitRule.of(keys, validation=share).mask("validation", keys))[:limit]
+        found[name] = puzzles.puzzles(rows), puzzles.solutions(rows)
+    return found
+
+
+def settings(arm: Arm, minutes: float, batch: int) -> Recipe[Any]:
+    recipe = changed(changed(registry.recipe("trm"), SHORT), arm.changes)
+    return changed(recipe, {"minutes": minutes, "batch": batch})
+
+
+def material(recipe: Recipe[Any], arm: Arm) -> Material:
+    if recipe.data not in _gathered:
+        _gathered[recipe.data] = gather(recipe, print)
+    found = _gathered[recipe.data]
+    if arm.puzzles is None:
+        return found
+    few = tuple(
+        type(source)(source.records[: arm.puzzles], source.weight, source.early)
+        for source in found.sources
+    )
+    return Material(few, found.clues, found.solutions, found.counts)
+
+
+def measure(
+    name: str,
+    minutes: float,
+    batch: int,
+    device: torch.device,
+    puzzles: dict[str, tuple[np.ndarray, np.ndarray]],
+) -> dict[str, Any]:
+    """Train one arm and score it."""
+    arm = ARMS[name]
+    torch.compiler.reset()
+    gc.collect()
+    recipe = settings(arm, minutes, batch)
+    run = Run(recipe, World(0, 1, device), batch, material(recipe, arm))
+    started = time.perf_counter()
+    if device.type == "cuda":
+        run.compile()
+    # What is compiled once is not counted: all stages of the arm, and then back to the beginning.
+    before = run.snapshot()
+    before.tensors.update({key: value.clone() for key, value in before.tensors.items()})
+    for progress in (0.0, 0.999):
+        run.progress = progress
+        for _ in range(5):
+            run.update()
+    run.step = 0
+    run.restore(before)
+    waited(device)
+    compiling = time.perf_counter() - started
+    started = time.perf_counter()
+    curve: list[dict[str, float]] = []
+    recent: list[Tensor] = []
+    while not run.over:
+        recent.append(run.update()["solved"])
+        if run.step % 16 == 0:
+            waited(device)
+        if run.step % 500 == 0:
+            solved = float(torch.stack(recent).mean())
+            curve.append({"step": run.step, "seconds": run.seconds, "solved": solved})
+            recent = []
+        run.tick(time.perf_counter() - started)
+    waited(device)
+    seconds = time.perf_counter() - started
+    with torch.compiler.set_stance("force_eager"), run.ema.copied_into(run.reasoner.eval()):
+        scores = score_all(run.reasoner, puzzles)
+    with torch.compiler.set_stance("force_eager"):
+        raw = score_all(run.reasoner, puzzles)
+    return {
+        "arm": name,
+        "question": arm.question,
+        "recipe": to_plain(recipe),
+        "puzzles": arm.puzzles,
+        "parameters": sum(p.numel() for p in run.reasoner.parameters()),
+        "updates": run.step,
+        "seconds": seconds,
+        "ms_per_update": 1000 * seconds / run.step,
+        "compiling_seconds": compiling,
+        "admitted": run.admitted(),
+        "curve": curve,
+        "scores": scores,
+        "raw": raw,
+    }
+
+
+def score_all(
+    reasoner: Reasoner, puzzles: dict[str, tuple[np.ndarray, np.ndarray]]
+) -> list[dict[str, Any]]:
+    found = []
+    for name, (clues, solutions) in puzzles.items():
+        for steps in (16, 64) if name == "hard-train" else (16,):
+            solved = score(reasoner, clues, solutions, Budget(steps=steps)).solved
+            found.append(
+                {"data": name, "steps": steps, "n": len(solved), "solved": int(solved.sum())}
+            )
+    return found
+
+
+def waited(device: torch.device) -> None:
+    if device.type == "cuda":
+        torch.cuda.synchronize()
+
+
+def text(result: dict[str, Any]) -> str:
+    """The table, and how it was made."""
+    rows = []
+    for one in result["measured"]:
+        cells = [f"{one['arm']}", f"{one['parameters'] / 1e6:.2f} M", f"{one['updates']:,}"]
+        cells.append(f"{one['ms_per_update']:.1f}")
+        for found in one["scores"]:
+            low, high = wilson(found["solved"], found["n"])
+            mean = f"{100 * found['solved'] / found['n']:.1f} %"
+            wide = f" ({100 * low:.1f}–{100 * high:.1f})" if found["data"] == "hard-train" else ""
+            cells.append(mean + wide)
+        cells.append(f"{100 * one['raw'][0]['solved'] / one['raw'][0]['n']:.1f} %")
+        rows.append(tuple(cells))
+    first = result["measured"][0]["scores"]
+    head = (
+        "arm", "parameters", "updates", "ms an update",
+        *(f"{found['data'].removesuffix('-train')}, {found['steps']} steps" for found in first),
+        f"without averaging, {first[0]['data'].removesuffix('-train')}",
+    )  # fmt: skip
+    counts = ", ".join(
+        f"{found['n']:,} of `{found['data']}`" for found in first if found["steps"] == 16
+    )
+    return (
+        f"{report.table(head, rows)}\n"
+        f"Each trained for {result['minutes']:g} minutes on one {result['device']}, torch "
+        f"{result['torch']}, by `python benchmarks/ablations.py`; solved in one pass, of held-out "
+        f"puzzles: {counts}. In brackets the 95 % interval.\n"
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("arms", nargs="*", help=f"of {', '.join(ARMS)}; all if none is named")
+    parser.add_argument("--minutes", type=float, default=MINUTES)
+    parser.add_argument("--batch", type=int, default=768, help="slots; fewer only to try it out")
+    parser.add_argument("--limit", type=int, default=2000, help="held-out puzzles of each list")
+    parser.add_argument("--device")
+    parser.add_argument("--out", type=Path, help="write the result here as JSON, arm by arm")
+    parser.add_argument("--write", action="store_true", help="keep the result and renew the page")
+    parser.add_argument("--from", dest="source", type=Path, help="a result measured elsewhere")
+    options = parser.parse_args()
+    if options.source:
+        result = json.loads(options.source.read_text())
+    else:
+        device = devices.pick(options.device)
+        result = {
+            "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
+            "torch": torch.__version__,
+            "commit": commit(),
+            "minutes": options.minutes,
+            "measured": [],
+        }
+        puzzles = held_out(options.limit)
+        for name in options.arms or list(ARMS):
+            found = measure(name, options.minutes, options.batch, device, puzzles)
+            result["measured"].append(found)
+            print(json.dumps({k: v for k, v in found.items() if k != "recipe"}), flush=True)
+            if options.out:
+                options.out.write_text(json.dumps(result, indent=2) + "\n")
+    if options.write:
+        report.keep("ablations", result)
+    print(text(result))
+
+
+if __name__ == "__main__":
+    main()

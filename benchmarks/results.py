@@ -1,0 +1,90 @@
+"""`docs/RESULTS.md`, written from result files: `python benchmarks/results.py`.
+
+Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py` and
+`ablations.py` measured the rest.
+"""
+
+import json
+from typing import Any
+
+import ablations
+import curve
+import report
+import speed
+from ronri import loading
+
+PAGE = report.ROOT / "docs" / "RESULTS.md"
+
+
+def page() -> str:
+    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
+    longer = report.kept("curve")
+    return f"""# Results
+
+Written by `python benchmarks/results.py` from the files in `benchmarks/results` and the cards of \
+released weights. Each part names the command that measured it. Suites are those of \
+[data.md](data.md); none of these numbers belongs beside those that others report on other puzzles.
+
+## TRM on the suites
+
+`trm`: {card["parameters"]:,} parameters, {card["minutes"]:.1f} minutes of training on \
+{card["processes"]} × {card["device"]}, weights `{card["sha256"][:12]}`. Scored by \
+`python benchmarks/release.py --rescore trm`. One pass is one row without noise, views or check. \
+Where thinking is verified, it ends as soon as a board passes the check, which knows the clues and \
+the rules but no answers; row-steps are the steps of all rows of a puzzle together. Boards are the \
+argmax of what the network believes. Intervals are Wilson's, at 95 %.
+
+{scores(card)}
+## Thinking longer
+
+Hard puzzles solved, against the row-steps spent on a puzzle on average; each way may spend \
+{longer["row_steps"]:,} on a puzzle. By `python benchmarks/curve.py --write`, weights \
+`{longer["weights_sha256"][:12]}`.
+
+![accuracy on hard puzzles against compute]({curve.FIGURE.name})
+
+{curve.text(longer)}
+## How long an answer takes
+
+By `python benchmarks/speed.py --write`, from clues in memory to boards in memory.
+
+{speed.text(report.kept("speed"))}
+## What each choice is worth
+
+{ablations.text(report.kept("ablations"))}"""
+
+
+def scores(card: dict[str, Any]) -> str:
+    head = (
+        "suite", "puzzles", "halt", "steps", "samples", "views", "solved", "interval", "errors",
+        "row-steps", "ms",
+    )  # fmt: skip
+    rows = []
+    for score in card["scores"]:
+        low, high = score["puzzle_accuracy_ci95"]
+        budget = score["budget"]
+        rows.append(
+            (
+                f"`{score['data']}`",
+                f"{score['n']:,}",
+                budget["halt"],
+                f"{budget['steps']}",
+                f"{budget['samples']}",
+                f"{budget['views']}",
+                f"{100 * score['puzzle_accuracy']:.2f} %",
+                f"{100 * low:.2f}–{100 * high:.2f} %",
+                f"{score['errors']:,}",
+                f"{score['row_steps_per_puzzle']:.1f}",
+                f"{score['ms_per_puzzle']:.2f}",
+            )
+        )
+    return report.table(head, rows)
+
+
+def main() -> None:
+    PAGE.write_text(page())
+    curve.draw(report.kept("curve"), curve.FIGURE)
+
+
+if __name__ == "__main__":
+    main()
