@@ -1,9 +1,9 @@
 """What each choice is worth: `python benchmarks/ablations.py [ARM ...] [--write]`, on a GPU.
 
-Every arm is the recipe `trm` with something changed, trained for the same short time from the same
-seed and scored on held-out puzzles of the training lists, one pass, averaged weights. The clock
-starts when everything is compiled. Two arms that are no further apart than two seeds of the plain
-recipe are not called different.
+Every arm is the recipe `trm` with something changed, trained for a short time from the same seed
+and scored on held-out puzzles of the training lists, one pass, averaged weights. Arms are compared
+at the same time, and the clock starts when everything is compiled. Two arms that are no further
+apart than two seeds of the plain recipe are not called different.
 """
 
 import argparse
@@ -171,6 +171,8 @@ def measure(
         raw = score_all(run.reasoner, puzzles)
     return {
         "arm": name,
+        "minutes": minutes,
+        "commit": commit(),
         "question": arm.question,
         "recipe": to_plain(recipe),
         "puzzles": arm.puzzles,
@@ -204,12 +206,31 @@ def waited(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
+def merged(result: dict[str, Any]) -> dict[str, Any]:
+    """What was kept before and not measured again, and the result; in the order of the arms."""
+    if not (report.RESULTS / "ablations.json").is_file():
+        return result
+    again = {(one["arm"], one["minutes"]) for one in result["measured"]}
+    before = report.kept("ablations")["measured"]
+    kept = [one for one in before if (one["arm"], one["minutes"]) not in again]
+    order = list(ARMS)
+    everything = sorted(
+        kept + result["measured"], key=lambda one: (one["minutes"], order.index(one["arm"]))
+    )
+    return result | {"measured": everything}
+
+
 def text(result: dict[str, Any]) -> str:
     """The table, and how it was made."""
     rows = []
     for one in result["measured"]:
-        cells = [f"{one['arm']}", f"{one['parameters'] / 1e6:.2f} M", f"{one['updates']:,}"]
-        cells.append(f"{one['ms_per_update']:.1f}")
+        cells = [
+            f"{one['arm']}",
+            f"{one['minutes']:g}",
+            f"{one['parameters'] / 1e6:.2f} M",
+            f"{one['updates']:,}",
+            f"{one['ms_per_update']:.1f}",
+        ]
         for found in one["scores"]:
             low, high = wilson(found["solved"], found["n"])
             mean = f"{100 * found['solved'] / found['n']:.1f} %"
@@ -219,7 +240,7 @@ def text(result: dict[str, Any]) -> str:
         rows.append(tuple(cells))
     first = result["measured"][0]["scores"]
     head = (
-        "arm", "parameters", "updates", "ms an update",
+        "arm", "minutes", "parameters", "updates", "ms an update",
         *(f"{found['data'].removesuffix('-train')}, {found['steps']} steps" for found in first),
         f"without averaging, {first[0]['data'].removesuffix('-train')}",
     )  # fmt: skip
@@ -228,9 +249,9 @@ def text(result: dict[str, Any]) -> str:
     )
     return (
         f"{report.table(head, rows)}\n"
-        f"Each trained for {result['minutes']:g} minutes on one {result['device']}, torch "
-        f"{result['torch']}, by `python benchmarks/ablations.py`; solved in one pass, of held-out "
-        f"puzzles: {counts}. In brackets the 95 % interval.\n"
+        f"Trained on one {result['device']}, torch {result['torch']}, by `python "
+        f"benchmarks/ablations.py`; solved in one pass, of held-out puzzles: {counts}. In brackets "
+        f"the 95 % interval.\n"
     )
 
 
@@ -247,13 +268,14 @@ def main() -> None:
     options = parser.parse_args()
     if options.source:
         result = json.loads(options.source.read_text())
+        for one in result["measured"]:
+            # A copy of the tree without its history does not know.
+            one["commit"] = one["commit"] or commit()
     else:
         device = devices.pick(options.device)
         result = {
             "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
             "torch": torch.__version__,
-            "commit": commit(),
-            "minutes": options.minutes,
             "measured": [],
         }
         puzzles = held_out(options.limit)
@@ -264,7 +286,7 @@ def main() -> None:
             if options.out:
                 options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        report.keep("ablations", result)
+        report.keep("ablations", merged(result))
     print(text(result))
 
 
