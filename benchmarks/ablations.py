@@ -65,6 +65,7 @@ ARMS: dict[str, Arm] = {
     "width 128": Arm("how large?", _model(width=128, heads=4, unit_heads=3, inner=384)),
     "width 256": Arm("how large?", _model(width=256, heads=8, unit_heads=6, inner=768)),
     "faster learning": Arm("how fast?", {"optim": {"matrix_lr": 0.006}}),
+    "softmax": Arm("which cross-entropy?", _model(cross_entropy="softmax")),
     "H 1, L 5": Arm("how deep?", _model(h_cycles=1, l_cycles=5)),
     "H 2, L 3": Arm("how deep?", _model(h_cycles=2, l_cycles=3)),
     "H 3, L 5": Arm("how deep?", _model(h_cycles=3, l_cycles=5)),
