@@ -35,7 +35,7 @@ from ronri.training.run import Run
 MINUTES = 1.3
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 # In short runs an average over a thousand updates would still remember the beginning.
-SHORT = {"minutes": MINUTES, "optim": {"ema": 0.99}}
+SHORT = {"optim": {"ema": 0.99}}
 
 
 @dataclass(frozen=True)
@@ -95,10 +95,12 @@ ARMS: dict[str, Arm] = {
 _gathered: dict[Data, Material] = {}
 
 
-def held_out(limit: int | None) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+def held_out(
+    limit: int | None, names: tuple[str, ...] = HELD_OUT
+) -> dict[str, tuple[np.ndarray, np.ndarray]]:
     """Puzzles that no run learns from, of each list, and their solutions."""
     found = {}
-    for name in HELD_OUT:
+    for name in names:
         puzzles = open_set(name)
         keys = set_keys(puzzles).split
         share = registry.recipe("trm").data.validation
@@ -148,7 +150,6 @@ def measure(
         run.progress = progress
         for _ in range(5):
             run.update()
-    run.step = 0
     run.restore(before)
     waited(device)
     compiling = time.perf_counter() - started
@@ -174,6 +175,8 @@ def measure(
         "arm": name,
         "minutes": minutes,
         "commit": commit(),
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
+        "torch": torch.__version__,
         "question": arm.question,
         "recipe": to_plain(recipe),
         "puzzles": arm.puzzles,
@@ -208,17 +211,19 @@ def waited(device: torch.device) -> None:
 
 
 def merged(result: dict[str, Any]) -> dict[str, Any]:
-    """What was kept before and not measured again, and the result; in the order of the arms."""
+    """The result, and what was kept before of arms that were not measured again."""
     if not (report.RESULTS / "ablations.json").is_file():
         return result
     again = {(one["arm"], one["minutes"]) for one in result["measured"]}
     before = report.kept("ablations")["measured"]
-    kept = [one for one in before if (one["arm"], one["minutes"]) not in again]
+    kept = [
+        one for one in before if one["arm"] in ARMS and (one["arm"], one["minutes"]) not in again
+    ]
     order = list(ARMS)
-    everything = sorted(
-        kept + result["measured"], key=lambda one: (one["minutes"], order.index(one["arm"]))
-    )
-    return result | {"measured": everything}
+    everything = [*kept, *result["measured"]]
+    return {
+        "measured": sorted(everything, key=lambda one: (one["minutes"], order.index(one["arm"])))
+    }
 
 
 def text(result: dict[str, Any]) -> str:
@@ -248,9 +253,11 @@ def text(result: dict[str, Any]) -> str:
     counts = ", ".join(
         f"{found['n']:,} of `{found['data']}`" for found in first if found["steps"] == 16
     )
+    places = {f"{one['device']} with torch {one['torch']}" for one in result["measured"]}
+    there = " or ".join(sorted(places))
     return (
         f"{report.table(head, rows)}\n"
-        f"Trained on one {result['device']}, torch {result['torch']}, by `python "
+        f"Trained on one {there}, by `python "
         f"benchmarks/ablations.py`; solved in one pass, of held-out puzzles: {counts}. In brackets "
         f"the 95 % interval.\n"
     )
@@ -258,27 +265,22 @@ def text(result: dict[str, Any]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("arms", nargs="*", help=f"of {', '.join(ARMS)}; all if none is named")
+    parser.add_argument("arms", nargs="*", metavar="ARM", help=f"of {', '.join(ARMS)}; or all")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--batch", type=int, default=768, help="slots; fewer only to try it out")
     parser.add_argument("--limit", type=int, default=2000, help="held-out puzzles of each list")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, help="write the result here as JSON, arm by arm")
-    parser.add_argument("--write", action="store_true", help="keep the result and renew the page")
+    parser.add_argument("--write", action="store_true", help="keep the result")
     parser.add_argument("--from", dest="source", type=Path, help="a result measured elsewhere")
     options = parser.parse_args()
+    if unknown := set(options.arms) - set(ARMS):
+        parser.error(f"there is no arm {min(unknown)!r}")
     if options.source:
         result = json.loads(options.source.read_text())
-        for one in result["measured"]:
-            # A copy of the tree without its history does not know.
-            one["commit"] = one["commit"] or commit()
     else:
         device = devices.pick(options.device)
-        result = {
-            "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
-            "torch": torch.__version__,
-            "measured": [],
-        }
+        result = {"measured": []}
         puzzles = held_out(options.limit)
         for name in options.arms or list(ARMS):
             found = measure(name, options.minutes, options.batch, device, puzzles)

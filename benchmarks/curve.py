@@ -40,7 +40,7 @@ def follow(
     In one pass a board counts when it is there, with the check as soon as it has been there.
     """
     device = loaded.reasoner.device
-    marks = [2**power for power in range(budget.steps.bit_length()) if 2**power <= budget.steps]
+    marks = sorted({2**power for power in range(budget.steps.bit_length())} | {budget.steps})
 
     def work(part: slice) -> np.ndarray:
         truth = torch.tensor(solutions[part], device=device)
@@ -74,7 +74,10 @@ def measure(
 ) -> dict[str, Any]:
     loaded = loading.load(name, device=device)
     if which == "held-out":
-        data, (clues, solutions) = "hard-train, held out", held_out(limit)["hard-train"]
+        data, (clues, solutions) = (
+            "hard-train, held out",
+            held_out(limit, ("hard-train",))["hard-train"],
+        )
     else:
         suite = open_set("hard")
         data, clues, solutions = "hard", suite.puzzles(slice(limit)), suite.solutions(slice(limit))

@@ -23,7 +23,7 @@ from rich.table import Table
 
 import report
 from ronri.data.sources import LISTS, lists_folder, open_set
-from ronri.sudoku import exact, generate, symmetry, trace
+from ronri.sudoku import breeding, exact, generate, symmetry, trace
 from ronri.sudoku.candidates import hidden_singles
 from ronri.sudoku.geometry import NINE
 from ronri.sudoku.kernels.compiled import cores
@@ -138,7 +138,7 @@ def load(suite: str) -> Listed:
         source = open_set(suite)
         return Listed(f"`{suite}`", source.puzzles(), source.solutions())
     if suite == "hard":
-        hard = generate.hard_puzzles(2_000, seed=1)
+        hard = breeding.hard_puzzles(2_000, seed=1)
         return Listed("bred hard puzzles", hard.puzzles, hard.solutions)
     few = generate.puzzles_with_clues(2_000, 22, 23, seed=1)
     return Listed("puzzles of 22 and 23 clues", few.puzzles, few.solutions)
@@ -155,12 +155,12 @@ def hard_rate(wanted: float, warm_up: float = 20.0, seconds: float = 8.0) -> Rat
             count += len(bred[-1])
         return count / (time.perf_counter() - started)
 
-    population = generate.breed(seed=1)
+    population = breeding.breed(seed=1)
     run(population, warm_up)
     all_cores = run(population, seconds)
     # On one core, from parents of the same kind; the first generations only find the best of them.
     ancestors = np.concatenate([batch.puzzles for batch in bred])[-2_000:]
-    alone = generate.breed(seed=2, threads=1, ancestors=ancestors)
+    alone = breeding.breed(seed=2, threads=1, ancestors=ancestors)
     run(alone, seconds)
     return Rate("breed hard puzzles, ≥ 10 guesses", wanted, run(alone, seconds), all_cores)
 

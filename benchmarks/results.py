@@ -18,7 +18,10 @@ PAGE = report.ROOT / "docs" / "RESULTS.md"
 
 def page() -> str:
     card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
-    longer = report.kept("curve")
+    longer, spent = report.kept("curve"), report.kept("speed")
+    for one in (longer, *spent.values()):
+        if one["weights_sha256"] != card["sha256"]:
+            raise ValueError("curve and speed were measured with other weights: measure them again")
     return f"""# Results
 
 Written by `python benchmarks/results.py` from the files in `benchmarks/results` and the cards of \
@@ -48,7 +51,7 @@ Hard puzzles solved, against the row-steps spent on a puzzle on average; each wa
 
 By `python benchmarks/speed.py --write`, from clues in memory to boards in memory.
 
-{speed.text(report.kept("speed"))}
+{speed.text(spent)}
 ## What each choice is worth
 
 {ablations.text(report.kept("ablations"))}"""

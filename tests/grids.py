@@ -8,6 +8,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from boards import shifted_grid
+from ronri.sudoku.exact import solve
+from ronri.sudoku.generate import Puzzles, RatedPuzzles
 from ronri.sudoku.geometry import STANDARD, Geometry
 from ronri.sudoku.symmetry import Symmetries
 
@@ -90,3 +92,19 @@ def is_symmetry(cell_from: np.ndarray, geometry: Geometry) -> bool:
     return (
         is_permutation and (straight or crossed) and comes_whole(geometry.box_of, geometry.box_of)
     )
+
+
+def assert_proper(made: Puzzles | RatedPuzzles, geometry: Geometry) -> None:
+    """Each puzzle has exactly the solution that comes with it."""
+    found = solve(made.puzzles, geometry=geometry)
+    assert (found.counts == 1).all()
+    np.testing.assert_array_equal(found.solutions, made.solutions)
+
+
+def assert_minimal(puzzles: np.ndarray) -> None:
+    """Without any one of its clues, a puzzle has several solutions."""
+    for puzzle in puzzles:
+        clues = np.flatnonzero(puzzle)
+        fewer = np.tile(puzzle, (len(clues), 1))
+        fewer[np.arange(len(clues)), clues] = 0
+        assert (solve(fewer).counts == 2).all()

@@ -127,10 +127,10 @@ class Reasoner(nn.Module, ABC):
 
     # What to compute in; weights stay in float32. Whoever knows the device sets it.
     compute_dtype: torch.dtype = torch.float32
-    # Steps to think when nobody says how many, and the most that make sense.
-    usual_steps: int = 1
     # The stage of training; whoever trains sets it.
     stage: int = 0
+    # Steps to think when nobody says how many, and the most that make sense.
+    usual_steps: int = 1
     most_steps: int | None = None
 
     def __init__(self, geometry: Geometry) -> None:
@@ -162,18 +162,21 @@ class Reasoner(nn.Module, ABC):
         )
 
     def initial_carry(self, slots: Int64[Tensor, "slots"]) -> Any:
-        """What slots of these numbers remember before the first step; None for nothing."""
-        del slots
-        return None
+        """What slots of these numbers remember before the first step; None for nothing.
 
-    def load_carry(self, tensors: Mapping[str, Tensor]) -> Any:
-        """The carry whose `tensors` these are."""
-        assert not tensors
+        Its tensors keep their names and shapes for ever, and none shares memory with another: what
+        a later step remembers may be written over them.
+        """
+        del slots
         return None
 
     @abstractmethod
     def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
-        """One step on one batch. `progress` grows from 0 to 1 over the run."""
+        """One step on one batch. `progress` grows from 0 to 1 over the run.
+
+        On a GPU it is recorded once and replayed, with `after_update` and what comes from
+        `lessons`: it does the same to tensors every time, and reads none of them back.
+        """
 
     def hot_parts(self) -> Sequence[nn.Module]:
         """What to compile: modules that are called again and again and take most of the time.
@@ -183,7 +186,7 @@ class Reasoner(nn.Module, ABC):
         return ()
 
     def stage_at(self, progress: float) -> int:
-        """The stage of its curriculum that a run is in, from 0.
+        """The stage of its curriculum that a run is in; 0 where there is none.
 
         Where it changes, the loop sets `stage`. Within a stage every training step does the same
         work on tensors of the same shapes: it may be recorded once and replayed.

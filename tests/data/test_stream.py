@@ -1,4 +1,4 @@
-"""Lessons for ever: every one a function of (seed, slot, n), and every one a real puzzle."""
+"""Lessons for ever: a function of (seed, slot, n) and of the mixture, each a real puzzle."""
 
 from dataclasses import replace
 

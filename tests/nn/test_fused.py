@@ -106,6 +106,12 @@ def attention(
     return (weights @ v).transpose(1, 2).flatten(-2)
 
 
+def some_groups(heads: int, tokens: int) -> Tensor:
+    groups = torch.randint(0, 9, (heads, tokens), device=DEVICE, dtype=torch.int32)
+    groups[:, -1] = 9
+    return groups
+
+
 def hidden(x: Tensor, w_gate_up: Tensor) -> Tensor:
     gate, up = F.linear(x, w_gate_up).chunk(2, dim=-1)
     return F.silu(gate) * up
@@ -169,12 +175,12 @@ def test_attention(tokens: int, heads: int, dim: int, rotary: bool) -> None:
 
 
 @triton
-@pytest.mark.parametrize(("tokens", "heads", "dim"), [(17, 3, 32), (82, 2, 64)])
-def test_attention_within_groups(tokens: int, heads: int, dim: int) -> None:
+@pytest.mark.parametrize("rotary", [True, False])
+@pytest.mark.parametrize(("tokens", "heads", "dim"), [(17, 3, 32), (82, 2, 64), (82, 6, 32)])
+def test_attention_within_groups(tokens: int, heads: int, dim: int, rotary: bool) -> None:
     """Each head has its own groups; group 0 is with everyone, and a group may have one member."""
-    groups = torch.randint(0, 9, (heads, tokens), device=DEVICE, dtype=torch.int32)
-    groups[:, -1] = 9
-    cos, sin = angles(tokens, dim)
+    groups = some_groups(heads, tokens)
+    cos, sin = angles(tokens, dim) if rotary else (None, None)
     for grad in (True, False):
         assert_same(
             lambda qkv: fused.rotary_attention(qkv, cos, sin, heads, groups),
@@ -256,15 +262,17 @@ def assert_rough(found: Tensor, rounded_where_it_is: Tensor, exact: Tensor) -> N
 
 
 @triton
-@pytest.mark.parametrize(("tokens", "turn"), [(17, 0), (82, 3)])
-def test_rough_attention(tokens: int, turn: int) -> None:
+@pytest.mark.parametrize(("tokens", "turn", "grouped"), [(17, 0, True), (82, 3, False)])
+def test_rough_attention(tokens: int, turn: int, grouped: bool) -> None:
     cos, sin = angles(tokens, 64)
+    groups = some_groups(2, tokens) if grouped else None
     x, w_qkv, w_out = alike(2, tokens, 128), normal(384, 128), normal(128, 128)
     w_qkv, w_out = w_qkv.float() / 11, w_out.float() / 11
-    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, None, 2, turn)
-    eight = attention(rounded_linear(rounded(x.double()), w_qkv.double(), turn), cos, sin, 2)
+    found = fused.rough.attention(x, w_qkv, w_out, cos, sin, groups, 2, turn)
+    eight = rounded_linear(rounded(x.double()), w_qkv.double(), turn)
+    eight = attention(eight, cos, sin, 2, groups)
     eight = rounded_linear(rounded(eight), w_out.double(), turn)
-    exact = attention(x.double() @ w_qkv.double().T, cos, sin, 2) @ w_out.double().T
+    exact = attention(x.double() @ w_qkv.double().T, cos, sin, 2, groups) @ w_out.double().T
     assert found.dtype == DTYPE
     assert_rough(found, eight, exact)
 

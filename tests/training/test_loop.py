@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_type_hints
 
 import pytest
 import torch
@@ -16,7 +16,7 @@ from torch import Tensor
 import runs
 from ronri import loading
 from ronri.reasoners.trm.model import TRM
-from ronri.recipe import Optim, to_plain
+from ronri.recipe import Optim, Recipe, to_plain
 from ronri.training import loop
 from ronri.training.checkpoints import Checkpoints, Snapshot
 from ronri.training.distributed import World
@@ -70,28 +70,12 @@ def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
     assert places == {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
 
 
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-def test_replayed_updates_are_the_same_updates(puzzles: Path) -> None:
-    """Also over a change of stage, and after going back to what was written down."""
-    recipe = runs.tiny(puzzles)
-    recipe = replace(recipe, model=replace(recipe.model, shallow=0.3))
-    world = World(0, 1, torch.device("cuda"))
-    plain, replayed = (Run(recipe, world, 16, gather(recipe, pytest.fail)) for _ in range(2))
-    replayed._work = Replay(replayed._work_in_place)
-    before = replayed.snapshot()
-    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
-    expected = torch.stack(losses(plain, 20))
-    torch.testing.assert_close(torch.stack(losses(replayed, 20)), expected)
-    replayed.restore(before)
-    torch.testing.assert_close(torch.stack(losses(replayed, 20)), expected)
-
-
-def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
-    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def by_and_by(puzzles: Path, tmp_path: Path) -> Recipe[Any]:
+    """A run that begins with easy puzzles and shallow steps."""
     other = runs.write_puzzles(tmp_path / "other.ronri", 100)
     recipe = runs.tiny(puzzles)
-    recipe = replace(
+    return replace(
         recipe,
         model=replace(recipe.model, shallow=0.5),
         data=replace(
@@ -101,10 +85,71 @@ def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
             early_part=0.8,
         ),
     )
-    train(recipe, tmp_path / "straight")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
+def test_replayed_updates_are_the_same_updates(
+    name: Any, compiled: bool, by_and_by: Recipe[Any]
+) -> None:
+    """Over a change of stage and of mixture, after a validation, and again from the beginning."""
+    recipe = replace(by_and_by, optim=replace(by_and_by.optim, name=name))
+    world = World(0, 1, torch.device("cuda"))
+    plain, replayed = (Run(recipe, world, 16, gather(recipe, pytest.fail)) for _ in range(2))
+    if compiled:
+        replayed.compile()
+    else:
+        replayed._work = Replay(replayed._work_in_place)
+    before = replayed.snapshot()
+    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
+    expected = torch.stack(losses(plain, 10) + losses(plain, 20))
+    for _ in range(3):
+        first = losses(replayed, 10)
+        replayed.validate()
+        found = torch.stack(first + losses(replayed, 20))
+        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
+        mine, theirs = replayed.snapshot().tensors, plain.snapshot().tensors
+        for key in ("lessons.begun", "lessons.taken"):
+            assert torch.equal(mine[key], theirs[key])
+        for key, value in theirs.items():
+            if key.startswith(("weights", "ema")):
+                torch.testing.assert_close(mine[key], value, rtol=1e-2, atol=1e-3)
+        replayed.restore(before)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
+def test_an_update_waits_for_nothing(name: Any, by_and_by: Recipe[Any]) -> None:
+    recipe = replace(by_and_by, optim=replace(by_and_by.optim, name=name))
+    run = Run(recipe, World(0, 1, torch.device("cuda")), 16, gather(recipe, pytest.fail))
+    run.update()
+    torch.cuda.set_sync_debug_mode("error")
+    try:
+        run._work()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
+
+
+def test_what_was_written_down_can_be_restored_twice(puzzles: Path) -> None:
+    run = begun(runs.tiny(puzzles))
+    run._work = run._work_in_place
+    losses(run, 3)
+    before = run.snapshot()
+    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
+    straight = losses(run, 3)
+    for _ in range(2):
+        run.restore(before)
+        assert losses(run, 3) == straight
+
+
+def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
+    by_and_by: Recipe[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    train(by_and_by, tmp_path / "straight")
     for step in (10, 20):
-        run_until(monkeypatch, step, recipe, tmp_path / "halting", resume=True)
-    train(recipe, tmp_path / "halting", resume=True)
+        run_until(monkeypatch, step, by_and_by, tmp_path / "halting", resume=True)
+    train(by_and_by, tmp_path / "halting", resume=True)
     assert same(last(tmp_path / "straight").tensors, last(tmp_path / "halting").tensors)
 
 

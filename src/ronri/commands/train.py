@@ -45,7 +45,8 @@ class Run:
     device: Device = None
     # Where else the log goes; may be given several times.
     track: UseAppendAction[tuple[Literal["wandb", "tensorboard"], ...]] = ()
-    # Compile the training step; `auto` does so on a GPU.
+    # Compile what is called again and again, and on a GPU of NVIDIA's record updates and replay
+    # them; `auto` does so on a GPU.
     compile: Literal["auto", "on", "off"] = "auto"
 
 

@@ -10,6 +10,7 @@ from jaxtyping import UInt64
 
 from ronri.data.splits import keys_of
 from ronri.sudoku import exact, generate
+from ronri.sudoku.breeding import breed
 from ronri.sudoku.geometry import NINE, Geometry
 
 Kind = Literal["clues", "minimal", "hard"]
@@ -137,7 +138,7 @@ def fulfil(
 def _batches(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzles]:
     """Puzzles of the right kind for ever, rated; what comes does not depend on how it is cut."""
     if order.kind == "hard":
-        yield from generate.breed(
+        yield from breed(
             seed=order.seed,
             least=order.least_guesses,
             copies=order.copies,

@@ -27,7 +27,7 @@ import numpy as np
 
 from ronri.data.generating import Order, fulfil
 from ronri.data.importing import import_file
-from ronri.data.splits import set_keys
+from ronri.data.splits import SplitRule, set_keys
 from ronri.data.store import MAGIC, PuzzleSet, StoreError, StoreWriter
 from ronri.sudoku.geometry import FOUR, SIX
 
@@ -57,21 +57,39 @@ GENERATED = {
     ),
 }
 
-# Sets to learn from, made here too: each shares nothing with the suite it is named after.
+
+@dataclass(frozen=True)
+class Learned:
+    """A set to learn from that is made here, and the suites that it shares nothing with."""
+
+    order: Order
+    apart_from: tuple[str, ...]
+    # A list that hard puzzles are bred from.
+    ancestors: str | None = None
+
+
+# As much of a list as recipes hold out, unless they are told otherwise: nothing is bred from it.
+HELD_OUT = 0.02
+
 TRAINING = {
-    "everyday-train": Order(
-        count=200_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0002, copies=1
+    "everyday-train": Learned(
+        Order(count=200_000, fewest_clues=24, most_clues=36, seed=0x5EED_0009_0002, copies=1),
+        apart_from=("everyday",),
     ),
-    "mini4-train": Order(
-        count=1_500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0002
+    "mini4-train": Learned(
+        Order(count=1_500, geometry=FOUR, fewest_clues=4, most_clues=8, seed=0x5EED_0004_0002),
+        apart_from=("mini4",),
     ),
-    "mini6-train": Order(
-        count=20_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0002
+    "mini6-train": Learned(
+        Order(count=20_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0002),
+        apart_from=("mini6",),
+    ),
+    "hard-bred": Learned(
+        Order(kind="hard", count=300_000, seed=0x5EED_0009_0003),
+        apart_from=("everyday", "minimal", "clue17", "hard", "kaggle3m"),
+        ancestors="hard-train",
     ),
 }
-
-# Hard puzzles to learn from, bred here from those of a real list, apart from every suite.
-BRED = {"hard-bred": ("hard-train", Order(kind="hard", count=300_000, seed=0x5EED_0009_0003))}
 
 # Real lists: file names inside the folder of real lists. A stored set NAME.ronri there goes first.
 LISTS = {
@@ -129,9 +147,7 @@ def open_set(
     if name in GENERATED:
         return _open_suite(name, cache, threads)
     if name in TRAINING:
-        return _open_training(name, cache, threads)
-    if name in BRED:
-        return _open_bred(name, lists, cache, threads)
+        return _open_training(name, lists, cache, threads)
     path = locate(name, lists=lists)
     if path.suffix == ".ronri" or is_set(path):
         return PuzzleSet(path)
@@ -162,37 +178,31 @@ def _open_suite(name: str, cache: Path, threads: int | None) -> PuzzleSet:
     return found
 
 
-def _open_training(name: str, cache: Path, threads: int | None) -> PuzzleSet:
-    order = TRAINING[name]
-    suite = _open_suite(name.removesuffix("-train"), cache, threads)
-    # A changed order, or a changed suite to keep away from, makes another file.
-    key = hashlib.sha256(f"{order} {suite.header.payload_sha256}".encode()).hexdigest()[:12]
+def _open_training(name: str, lists: Path | None, cache: Path, threads: int | None) -> PuzzleSet:
+    learned = TRAINING[name]
+
+    def opened(other: str) -> PuzzleSet:
+        return open_set(other, lists=lists, cache=cache, threads=threads)
+
+    known = {other: opened(other) for other in learned.apart_from}
+    ancestors = None if learned.ancestors is None else opened(learned.ancestors)
+    # A changed order, other ancestors or other suites to keep away from make another file.
+    contents = [one.header.payload_sha256 for one in known.values()]
+    contents += [] if ancestors is None else [ancestors.header.payload_sha256]
+    mark = " ".join([str(learned.order), *contents])
+    key = hashlib.sha256(mark.encode()).hexdigest()[:12]
 
     def make(path: Path) -> None:
-        provenance = {"apart from": name.removesuffix("-train"), **order.provenance}
+        order, provenance = learned.order, {"apart from": ", ".join(known)}
+        if ancestors is not None:
+            keys = set_keys(ancestors, threads=threads).split
+            rows = SplitRule.of(keys, validation=HELD_OUT).mask("train", keys)
+            order = replace(order, ancestors=ancestors.puzzles(rows))
+            provenance["of"] = f"{learned.ancestors}, without the {HELD_OUT:.0%} that are held out"
+        exclude = np.concatenate([set_keys(one, threads=threads).split for one in known.values()])
+        provenance |= order.provenance
         with StoreWriter(path, order.geometry, provenance=provenance) as writer:
-            exclude = set_keys(suite, threads=threads).split
             fulfil(order, writer, name=name, exclude=exclude, threads=threads)
-
-    return _cached(name, cache / f"{name}-{key}.ronri", make)
-
-
-def _open_bred(name: str, lists: Path | None, cache: Path, threads: int | None) -> PuzzleSet:
-    folder = lists_folder() if lists is None else lists
-    if folder is not None and (folder / f"{name}.ronri").is_file():
-        return PuzzleSet(folder / f"{name}.ronri")
-    of, order = BRED[name]
-    others = [s for s in SUITES if s in LISTS or GENERATED[s].order.geometry == order.geometry]
-    known = {one: open_set(one, lists=lists, cache=cache, threads=threads) for one in (of, *others)}
-    contents = " ".join(one.header.payload_sha256 for one in known.values())
-    key = hashlib.sha256(f"{order} {contents}".encode()).hexdigest()[:12]
-
-    def make(path: Path) -> None:
-        full = replace(order, ancestors=known[of].puzzles(slice(None)))
-        exclude = np.concatenate([set_keys(known[one], threads=threads).split for one in others])
-        provenance = {"apart from": ", ".join(others), "of": of, **full.provenance}
-        with StoreWriter(path, order.geometry, provenance=provenance) as writer:
-            fulfil(full, writer, name=name, exclude=exclude, threads=threads)
 
     return _cached(name, cache / f"{name}-{key}.ronri", make)
 
@@ -210,7 +220,7 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
                 "set RONRI_DATA to the folder that has it, or name a file instead"
             )
         return folder / LISTS[name]
-    if name in GENERATED or name in TRAINING or name in BRED:
+    if name in GENERATED or name in TRAINING:
         what = "a suite" if name in GENERATED else "generated"
         raise ValueError(f"{name} is no list but {what}: name it where a set is asked for")
     address = PUBLIC.get(name, name)
@@ -223,7 +233,7 @@ def locate(name: str, *, lists: Path | None = None) -> Path:
     if Path(name).is_dir():
         raise ValueError(f"{name} is a folder; name a file in it")
     if not Path(name).is_file():
-        names = ", ".join([*GENERATED, *TRAINING, *BRED, *LISTS, *PUBLIC])
+        names = ", ".join([*GENERATED, *TRAINING, *LISTS, *PUBLIC])
         raise ValueError(f"there is no file {name!r}, and no data set of that name ({names})")
     return Path(name)
 

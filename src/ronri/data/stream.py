@@ -95,7 +95,7 @@ class PuzzleStream:
 
     def move_to(self, progress: float) -> None:
         """Mix as is right at this part of a run: from early to late, on a straight line."""
-        # In a thousand steps: what comes does not depend on how finely progress is told.
+        # In a thousand steps: most updates need not write to the device.
         moved = min(1000, int(1000 * progress / self._early_part)) if self._early_part else 1000
         if moved == self._moved:
             return

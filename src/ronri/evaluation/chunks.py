@@ -7,7 +7,8 @@ import torch
 
 T = TypeVar("T")
 
-# Bytes of a GPU's memory for each row: a fifth of it at most is used by the usual networks.
+# Bytes of a GPU's memory for each row, plenty for the usual networks in one pass. Where noise is
+# drawn, too, a chunk may have to be halved.
 _ROOM_EACH = 4 * 2**20
 
 

@@ -85,7 +85,7 @@ class Attention(nn.Module):
 def _mask(groups: Int32[Tensor, "H L"]) -> Float[Tensor, "1 H L L"]:
     """What to add to scores: nothing where positions see each other.
 
-    Torch has fast kernels on a processor for numbers in four dimensions, and for nothing else.
+    In four dimensions: for three, torch has no fast kernel on a processor.
     """
     own, other = groups[:, :, None], groups[:, None, :]
     hidden = (own != other) & (own != 0) & (other != 0)

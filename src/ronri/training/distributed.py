@@ -122,7 +122,11 @@ def join_world(device: str | None) -> Iterator[World]:
     """This process's place, as torchrun says it; alone if nobody says anything."""
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
-        yield World(0, 1, devices.pick(device))
+        place = devices.pick(device)
+        if place.type == "cuda":
+            # Streams and random states are those of the current GPU.
+            torch.cuda.set_device(place)
+        yield World(0, 1, place)
         return
     rank, local_rank = int(os.environ["RANK"]), int(os.environ["LOCAL_RANK"])
     place = devices.pick(device)

@@ -5,6 +5,7 @@ Nor does it depend on anything but tensors, learning rates included: it can be r
 replayed. All state exists from the beginning, so that saved state is either complete or refused.
 """
 
+import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, final
 
@@ -67,10 +68,11 @@ class AdamATan2(Optimizer):
             torch._foreach_addcmul_(squares, gradients, gradients, 1 - beta2)
             # An angle does not change when both of its sides are scaled: the bias corrections of m
             # and v become one factor.
-            counts = torch.stack(steps).double()
-            corrections = group["b"] * (1 - beta1**counts) / torch.sqrt(1 - beta2**counts)
+            counts = torch.stack(steps).float()
+            # 1 - beta^count, without losing what is small: not every device has float64.
+            one, two = (-torch.expm1(counts * math.log(beta)) for beta in (beta1, beta2))
             scales = torch._foreach_sqrt(squares)
-            torch._foreach_mul_(scales, list(corrections.float().unbind()))
+            torch._foreach_mul_(scales, list((group["b"] * one / two.sqrt()).unbind()))
             updates = [mean.atan2(scale) for mean, scale in zip(means, scales, strict=True)]
             torch._foreach_mul_(parameters, 1 - group["lr"] * group["weight_decay"])
             torch._foreach_mul_(updates, group["lr"] * group["a"])

@@ -5,12 +5,15 @@ CUDA graph holds all of them. What it reads and writes lies where it lay when it
 the work must do the same to the same tensors every time, and ask the device nothing.
 """
 
+from collections import deque
 from collections.abc import Callable
 from typing import final
 
 import torch
 from torch import Tensor
 
+# Replays that may wait for the device at a time: the clock of a run is read on the host.
+AHEAD = 8
 # Calls before the recording: kernels are compiled and chosen, and memory is laid out.
 WARM_UP = 3
 
@@ -26,6 +29,7 @@ class Replay:
         self._graph: torch.cuda.CUDAGraph | None = None
         self._names: tuple[str, ...] = ()
         self._measured: Tensor | None = None
+        self._waiting: deque[torch.cuda.Event] = deque()
 
     def __call__(self) -> dict[str, Tensor]:
         self._calls += 1
@@ -40,6 +44,11 @@ class Replay:
         assert self._graph is not None
         assert self._measured is not None
         self._graph.replay()
+        done = torch.cuda.Event()
+        done.record()
+        self._waiting.append(done)
+        if len(self._waiting) > AHEAD:
+            self._waiting.popleft().synchronize()
         # The next replay overwrites it.
         return dict(zip(self._names, self._measured.clone().unbind(), strict=True))
 

@@ -80,18 +80,15 @@ class Run:
         stage = self.reasoner.stage_at(self.progress)
         if stage != self.reasoner.stage:
             self.reasoner.stage = stage
-            self._forget_recording()
+            if isinstance(self._work, Replay):
+                # Other work: what was recorded is of no use any more.
+                self._work = Replay(self._work_in_place)
         self.lessons.move_to(self.progress)
         self._progress_there.fill_(self.progress)
         self.optimisers.set_rates(self.schedule.scale(self.step, self.progress))
         measured = self._work()
         self.step += 1
         return measured
-
-    def _forget_recording(self) -> None:
-        """Tensors have moved, or the work is another: what was recorded is of no use any more."""
-        if isinstance(self._work, Replay):
-            self._work = Replay(self._work_in_place)
 
     def _work_in_place(self) -> dict[str, Tensor]:
         """The work of an update, its carry in the memory of the one before."""
@@ -211,8 +208,8 @@ class Run:
         restore_tensors(self.reasoner.state_dict(), _under("weights", tensors))
         self.ema.load_tensors(_under("ema", tensors))
         self.optimisers.load_tensors(_under("optimiser", tensors))
-        self.carry = self.reasoner.load_carry(self.world.own(_under("carry", tensors)))
-        self._forget_recording()
+        carry = {} if self.carry is None else self.carry.tensors()
+        restore_tensors(carry, self.world.own(_under("carry", tensors)))
         self.lessons.load_tensors(self.world.own(_under("lessons", tensors)))
         torch.set_rng_state(tensors["rng.cpu"])
         if self.world.device.type == "cuda" and "rng.cuda" in tensors:
@@ -233,7 +230,6 @@ class Run:
         except ValueError as error:
             raise ValueError(f"{name} does not fit this recipe: {error}") from error
         self.ema = Ema(self.reasoner)
-        self._forget_recording()
         self.ancestors_minutes = ancestor.minutes
 
 

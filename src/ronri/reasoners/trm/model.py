@@ -17,7 +17,7 @@ any notes it may find itself with, and thinking can go on for as many steps as o
 Shapes: B rows, L positions (context tokens, then cells), D width, V tokens.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
 
@@ -202,17 +202,14 @@ class TRM(Reasoner):
             halted=torch.ones_like(slots, dtype=torch.bool),
         )
 
-    def load_carry(self, tensors: Mapping[str, Tensor]) -> Carry | None:
-        return Carry(**tensors) if tensors else None
-
     def stage_at(self, progress: float) -> int:
-        """0 while steps are shallow, if they ever are; then 1."""
-        return int(0 < self.config.shallow <= progress)
+        """1 while steps are shallow, then 0."""
+        return int(progress < self.config.shallow)
 
     def _taught_step(
         self, x: Float[Tensor, "B L D"], notes: Notes, fresh: Bool[Tensor, "B"]
     ) -> Output:
-        h_cycles = 1 if self.config.shallow > 0 and self.stage == 0 else None
+        h_cycles = 1 if self.stage else None
         return self.step(x, notes, fresh, h_cycles=h_cycles, rough=self.config.float8)
 
     def hot_parts(self) -> Sequence[nn.Module]:

@@ -59,7 +59,7 @@ def attention_forward(
     HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
     B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr, KEEP: tl.constexpr,
 ):  # fmt: skip
-    """out = softmax(rotate(q) rotate(k)' scale) v for one head of one sequence."""
+    """out = softmax(rotate(q) rotate(k)' scale) v for one head of one sequence, group by group."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
     head = tl.program_id(0) % HEADS
     width: tl.constexpr = HEADS * HALF * 2
