@@ -1,7 +1,12 @@
 """Training runs that are over in seconds."""
 
+from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+
+import torch
+from torch import Tensor
 
 from ronri.data.generating import Order, fulfil
 from ronri.data.store import StoreWriter
@@ -15,6 +20,11 @@ def write_puzzles(path: Path, count: int = 200) -> Path:
     with StoreWriter(path, FOUR) as writer:
         fulfil(Order(count=count, geometry=FOUR, fewest_clues=4, most_clues=8), writer)
     return path
+
+
+def same(one: Mapping[str, Tensor], other: Mapping[str, Tensor]) -> bool:
+    """Whether two states have the same tensors, bit by bit."""
+    return one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
 
 
 def tiny(puzzles: Path, **changes: Any) -> Recipe[Config]:
@@ -34,3 +44,18 @@ def tiny(puzzles: Path, **changes: Any) -> Recipe[Config]:
         "log_every": 5,
     }
     return Recipe(**{**settings, **changes})
+
+
+def by_and_by(puzzles: Path, other: Path) -> Recipe[Config]:
+    """A run that begins with the other puzzles alone, and with shallow steps."""
+    recipe = tiny(puzzles)
+    return replace(
+        recipe,
+        model=replace(recipe.model, shallow=0.5),
+        data=replace(
+            recipe.data,
+            train=(f"{puzzles}=0.5", f"{other}=0.5"),
+            early=(str(other),),
+            early_part=0.8,
+        ),
+    )

@@ -13,6 +13,7 @@ from ronri.data import sources
 from ronri.data.sources import GENERATED, LISTS, PUBLIC, SUITES, TRAINING, locate, open_set
 from ronri.data.splits import keys_of, set_keys
 from ronri.data.store import PuzzleSet
+from ronri.recipe import Data
 from ronri.sudoku.board import parse, to_lines
 from ronri.sudoku.breeding import hard_puzzles
 from ronri.sudoku.exact import solve
@@ -58,6 +59,10 @@ def test_what_is_learned_from_shares_nothing_with_its_suite(
     learned, suite = open_set(name, cache=cache), open_set(name.removesuffix("-train"), cache=cache)
     assert len(learned) == order.count
     assert not np.isin(set_keys(learned).split, set_keys(suite).split).any()
+
+
+def test_nothing_is_bred_from_what_recipes_hold_out() -> None:
+    assert Data(train=("hard-train",)).validation == sources.HELD_OUT
 
 
 def test_hard_puzzles_are_bred_apart_from_every_suite(

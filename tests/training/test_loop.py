@@ -7,7 +7,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, get_args, get_type_hints
+from typing import Any
 
 import pytest
 import torch
@@ -16,14 +16,12 @@ from torch import Tensor
 import runs
 from ronri import loading
 from ronri.reasoners.trm.model import TRM
-from ronri.recipe import Optim, Recipe, to_plain
+from ronri.recipe import Optim, to_plain
 from ronri.training import loop
 from ronri.training.checkpoints import Checkpoints, Snapshot
 from ronri.training.distributed import World
 from ronri.training.loop import Result, train
-from ronri.training.material import gather
 from ronri.training.release import card_text, release
-from ronri.training.replay import Replay
 from ronri.training.run import Run
 
 
@@ -38,126 +36,8 @@ def last(folder: Path) -> Snapshot:
     return found
 
 
-def same(one: dict[str, Tensor], other: dict[str, Tensor]) -> bool:
-    return one.keys() == other.keys() and all(torch.equal(one[n], other[n]) for n in one)
-
-
 def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-
-
-def begun(recipe: Any) -> Run:
-    world = World(0, 1, torch.device("cpu"))
-    return Run(recipe, world, recipe.batch, gather(recipe, pytest.fail))
-
-
-def losses(run: Run, count: int) -> list[Tensor]:
-    found = []
-    for _ in range(count):
-        found.append(run.update()["loss"])
-        run.tick(0.0)
-    return found
-
-
-def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
-    """What is recorded on a GPU keeps its carry where it was."""
-    recipe = runs.tiny(puzzles)
-    plain, in_place = begun(recipe), begun(recipe)
-    in_place._work = in_place._work_in_place
-    places = {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
-    assert losses(plain, 9) == losses(in_place, 9)
-    assert same(plain.snapshot().tensors, in_place.snapshot().tensors)
-    assert places == {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
-
-
-@pytest.fixture
-def by_and_by(puzzles: Path, tmp_path: Path) -> Recipe[Any]:
-    """A run that begins with easy puzzles and shallow steps."""
-    other = runs.write_puzzles(tmp_path / "other.ronri", 100)
-    recipe = runs.tiny(puzzles)
-    return replace(
-        recipe,
-        model=replace(recipe.model, shallow=0.5),
-        data=replace(
-            recipe.data,
-            train=(f"{puzzles}=0.5", f"{other}=0.5"),
-            early=(str(other),),
-            early_part=0.8,
-        ),
-    )
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
-def test_replayed_updates_are_the_same_updates(
-    name: Any, compiled: bool, by_and_by: Recipe[Any]
-) -> None:
-    """Over a change of stage and of mixture, after a validation, and again from the beginning."""
-    recipe = replace(by_and_by, optim=replace(by_and_by.optim, name=name))
-    world = World(0, 1, torch.device("cuda"))
-    plain, replayed = (Run(recipe, world, 16, gather(recipe, pytest.fail)) for _ in range(2))
-    if compiled:
-        replayed.compile()
-    else:
-        replayed._work = Replay(replayed._work_in_place)
-    before = replayed.snapshot()
-    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
-    expected = torch.stack(losses(plain, 10) + losses(plain, 20))
-    for _ in range(3):
-        first = losses(replayed, 10)
-        replayed.validate()
-        found = torch.stack(first + losses(replayed, 20))
-        torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
-        mine, theirs = replayed.snapshot().tensors, plain.snapshot().tensors
-        for key in ("lessons.begun", "lessons.taken"):
-            assert torch.equal(mine[key], theirs[key])
-        for key, value in theirs.items():
-            if key.startswith(("weights", "ema")):
-                torch.testing.assert_close(mine[key], value, rtol=1e-2, atol=1e-3)
-        replayed.restore(before)
-
-
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
-def test_an_update_waits_for_nothing(name: Any, by_and_by: Recipe[Any]) -> None:
-    recipe = replace(by_and_by, optim=replace(by_and_by.optim, name=name))
-    run = Run(recipe, World(0, 1, torch.device("cuda")), 16, gather(recipe, pytest.fail))
-    run.update()
-    torch.cuda.set_sync_debug_mode("error")
-    try:
-        run._work()
-    finally:
-        torch.cuda.set_sync_debug_mode("default")
-
-
-def test_what_was_written_down_can_be_restored_twice(puzzles: Path) -> None:
-    run = begun(runs.tiny(puzzles))
-    run._work = run._work_in_place
-    losses(run, 3)
-    before = run.snapshot()
-    before = replace(before, tensors={name: x.clone() for name, x in before.tensors.items()})
-    straight = losses(run, 3)
-    for _ in range(2):
-        run.restore(before)
-        assert losses(run, 3) == straight
-
-
-def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
-    by_and_by: Recipe[Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    train(by_and_by, tmp_path / "straight")
-    for step in (10, 20):
-        run_until(monkeypatch, step, by_and_by, tmp_path / "halting", resume=True)
-    train(by_and_by, tmp_path / "halting", resume=True)
-    assert same(last(tmp_path / "straight").tensors, last(tmp_path / "halting").tensors)
-
-
-def test_early_puzzles_are_some_of_all(puzzles: Path) -> None:
-    recipe = runs.tiny(puzzles)
-    data = replace(recipe.data, early=("mini4-train",), early_part=0.5)
-    with pytest.raises(ValueError, match="early names mini4-train, which"):
-        gather(replace(recipe, data=data), pytest.fail)
 
 
 def run_until(
@@ -175,6 +55,17 @@ def run_until(
     with monkeypatch.context() as patch:
         patch.setattr(Run, "update", watched)
         return train(recipe, folder, **options)
+
+
+def test_a_run_that_begins_with_easy_puzzles_and_shallow_steps_resumes_exactly(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recipe = runs.by_and_by(puzzles, runs.write_puzzles(tmp_path / "other.ronri", 100))
+    train(recipe, tmp_path / "straight")
+    for step in (10, 20):
+        run_until(monkeypatch, step, recipe, tmp_path / "halting", resume=True)
+    train(recipe, tmp_path / "halting", resume=True)
+    assert runs.same(last(tmp_path / "straight").tensors, last(tmp_path / "halting").tensors)
 
 
 def test_a_run_learns_and_writes_what_it_promises(puzzles: Path, tmp_path: Path) -> None:
@@ -207,7 +98,7 @@ def test_resuming_is_as_if_nothing_had_happened(
         assert (stopped.stopped, stopped.step) == ("interrupted", step)
     assert train(recipe, tmp_path / "cut", resume=True).stopped == "done"
     whole, cut = last(tmp_path / "whole"), last(tmp_path / "cut")
-    assert same(whole.tensors, cut.tensors)
+    assert runs.same(whole.tensors, cut.tensors)
     assert whole.facts["admitted"] == cut.facts["admitted"]
     # A window that was cut in two has other means; validations and counts are the same.
     kept = ("step", "admitted", "validation.puzzle_accuracy", "validation.cell_accuracy")
@@ -234,7 +125,7 @@ def test_a_damaged_last_checkpoint_is_told_and_passed_over(
     (newest / "state.safetensors").write_bytes(b"nonsense")
     train(recipe, tmp_path, resume=True)
     assert "state.safetensors" in capsys.readouterr().err
-    assert same(last(tmp_path).tensors, whole.tensors)
+    assert runs.same(last(tmp_path).tensors, whole.tensors)
 
 
 def test_a_folder_with_a_run_is_not_overwritten(puzzles: Path, tmp_path: Path) -> None:
@@ -333,7 +224,7 @@ def test_starting_from_other_weights(puzzles: Path, tmp_path: Path) -> None:
     heir = runs.tiny(puzzles, steps=1, optim=still)
     train(heir, tmp_path / "heir", init=str(tmp_path / "ancestor"))
     weights = loading.load(str(tmp_path / "heir"), which="raw")
-    assert same(weights.reasoner.state_dict(), ancestor.reasoner.state_dict())
+    assert runs.same(weights.reasoner.state_dict(), ancestor.reasoner.state_dict())
     assert weights.minutes > ancestor.minutes > 0
     wider = replace(recipe.model, width=32)
     with pytest.raises(ValueError, match="does not fit this recipe"):
@@ -395,7 +286,6 @@ def test_two_processes_learn_what_one_does(supervise: Any, puzzles: Path, tmp_pa
 
 
 def test_a_batch_that_cannot_be_shared() -> None:
-    from ronri.training.distributed import World
 
     with pytest.raises(ValueError, match="cannot be shared by 3 processes: try --batch 15"):
         World(0, 3, torch.device("cpu")).slots(16)
@@ -441,3 +331,8 @@ def test_a_run_becomes_a_model_and_a_card(puzzles: Path, tmp_path: Path) -> None
     for name, value in best.reasoner.state_dict().items():
         assert torch.equal(loaded.reasoner.state_dict()[name], value.bfloat16().float())
     assert "30 updates" in card_text(card)
+    assert "At the very beginning" not in card_text(card)
+    mixed = {**card["settings"]["data"], "early": ["easy=0.9", "hard=0.1"], "early_part": 0.25}
+    settings = {**card["settings"], "data": mixed}
+    told = card_text({**card, "settings": settings})
+    assert "At the very beginning: `easy=0.9`, `hard=0.1`; over the first 25 % of the run" in told

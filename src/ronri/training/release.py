@@ -83,6 +83,7 @@ def card_text(card: dict[str, Any]) -> str:
         f"| `{name}` | {learned:,} | {held_out:,} |"
         for name, (learned, held_out) in card["data"].items()
     )
+    mixed = card["settings"]["data"]
     rows = "\n".join(_score_row(score) for score in card["scores"])
     machine = card["device"] if card["processes"] == 1 else f"{card['processes']} {card['device']}"
     return f"""# {card["name"]}
@@ -102,8 +103,8 @@ validation; {card["admitted_puzzles"]:,} puzzles begun by then. The run took \
 | --- | ---: | ---: |
 {data}
 
-Mixed as {", ".join(f"`{part}`" for part in card["settings"]["data"]["train"])}, every puzzle in a \
-new symmetric position each time.
+Mixed as {_parts(mixed["train"])}, every puzzle in a new symmetric position each time.\
+{_early(mixed)}
 
 ## Scores
 
@@ -120,6 +121,20 @@ Milliseconds and floating-point operations are those of one puzzle, on {_devices
 Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 `python benchmarks/release.py --rescore {card["name"]}` scores these weights again.
 """
+
+
+def _parts(mixture: list[str]) -> str:
+    return ", ".join(f"`{part}`" for part in mixture)
+
+
+def _early(data: dict[str, Any]) -> str:
+    """How the mixture began, if otherwise. Settings of older runs do not know of that."""
+    if not data.get("early"):
+        return ""
+    return (
+        f" At the very beginning: {_parts(data['early'])}; over the first "
+        f"{100 * data['early_part']:g} % of the run it moved from there to the mixture above."
+    )
 
 
 def _shared(shared: dict[str, int]) -> str:

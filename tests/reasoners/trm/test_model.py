@@ -9,41 +9,14 @@ import pytest
 import torch
 from torch import Tensor
 
-from ronri.data.stream import Batch
-from ronri.data.tensors import Symmetries, random_symmetries
 from ronri.reasoner import Budget, Noise
 from ronri.reasoners.trm.config import Config
 from ronri.reasoners.trm.model import TRM, Carry
-from ronri.sudoku.generate import puzzles_with_clues
-from ronri.sudoku.geometry import FOUR, NINE, SIX, Geometry
+from ronri.sudoku.geometry import NINE
 from ronri.thinking import think
+from small_trm import SLOTS, SMALL, lessons, model_of
 
-SMALL = Config(
-    width=16,
-    heads=2,
-    inner=24,
-    mixer_inner=12,
-    h_cycles=2,
-    l_cycles=2,
-    max_steps=4,
-    exploration=0.0,
-)
-SLOTS = 6
 NOW = torch.tensor(0.0)
-
-
-def model_of(config: Config = SMALL, geometry: Geometry = FOUR) -> TRM:
-    torch.manual_seed(0)
-    model = TRM(config, geometry)
-    # Halting starts switched off and blind: let it depend on what it reads.
-    torch.nn.init.normal_(model.q_head.weight, std=0.1)
-    return model
-
-
-def lessons(seed: int = 1, slots: int = SLOTS) -> Batch:
-    made = puzzles_with_clues(slots, 5, 8, seed=seed, geometry=FOUR)
-    keys = torch.arange(slots) + 1000 * seed
-    return Batch(torch.from_numpy(made.puzzles), torch.from_numpy(made.solutions), keys)
 
 
 def begun(model: TRM, slots: Tensor) -> Carry:
@@ -129,49 +102,6 @@ def test_a_run_may_begin_with_shallow_steps() -> None:
     assert model_of(SMALL).stage_at(0.0) == 0
 
 
-@pytest.mark.parametrize("geometry", [SIX, NINE], ids=str)
-def test_unit_heads_alone_know_rows_columns_and_boxes(geometry: Geometry) -> None:
-    """Without other positions, moving rows and columns moves the beliefs, and changes nothing."""
-    config = replace(SMALL, width=24, heads=3, unit_heads=3, positions="none")
-    model = model_of(config, geometry)
-    clues = torch.from_numpy(
-        puzzles_with_clues(4, 30 if geometry == NINE else 14, seed=1, geometry=geometry).puzzles
-    )
-    found = random_symmetries(torch.arange(4), geometry)
-    digits = torch.arange(geometry.size + 1).expand(4, -1)
-    moved = Symmetries(found.cell_from, digits)
-    upright = (moved.cell_from // geometry.size).view(4, geometry.size, -1)
-    upright = (upright == upright[:, :, :1]).all(dim=2).all(dim=1)
-    assert upright.any(), "all boards were turned on their side: try another seed"
-    budget = Budget(steps=2)
-    for plain, other in zip(
-        think(model, clues, budget), think(model, moved.apply(clues), budget), strict=True
-    ):
-        back = moved.undo_beliefs(other.thought.beliefs)
-        torch.testing.assert_close(
-            back[upright], plain.thought.beliefs[upright], rtol=1e-3, atol=1e-5
-        )
-        # Rows and columns are told apart: not so for boards on their side.
-        assert not torch.allclose(back[~upright], plain.thought.beliefs[~upright], rtol=1e-3) or (
-            upright.all()
-        )
-
-
-def test_unit_heads_see_one_unit_and_the_context() -> None:
-    config = replace(SMALL, width=32, heads=4, unit_heads=3, context_tokens=2)
-    attention = model_of(config, NINE).recursion.get_submodule("blocks.0.attention")
-    assert isinstance(attention.mask, Tensor)
-    everywhere = attention.mask[0] == 0
-    seen = everywhere[:, 2:, 2:]
-    units = torch.from_numpy(NINE.units_of)
-    for head in range(3):
-        expected = units[:, None, head] == units[None, :, head]
-        assert torch.equal(seen[head], expected)
-    assert seen[3].all()
-    assert everywhere[:, :2].all()
-    assert everywhere[:, :, :2].all()
-
-
 def test_a_processor_computes_nothing_roughly() -> None:
     exact, rough = (model_of(replace(SMALL, float8=float8)) for float8 in (False, True))
     carry = carry_at(exact, [1] * SLOTS)
@@ -235,36 +165,6 @@ def test_gradients_flow_through_the_last_cycle_only(cross_entropy: Any) -> None:
     assert not lesson.carry.z_H.requires_grad
 
 
-def test_cells_without_positions_are_a_set() -> None:
-    model = model_of(replace(SMALL, positions="none"))
-    order = torch.randperm(16)
-    noise = Noise(torch.zeros(SLOTS, dtype=torch.int64), torch.zeros(SLOTS).bool(), True)
-    clues = lessons().clues
-    _, plain = model.advance(model.begin(clues, noise))
-    _, moved = model.advance(model.begin(clues[:, order], noise))
-    torch.testing.assert_close(moved.beliefs, plain.beliefs[:, order])
-    torch.testing.assert_close(moved.confidence, plain.confidence)
-
-
-def test_grid_positions_add_a_row_a_column_and_a_box() -> None:
-    empty = torch.zeros(1, 16, dtype=torch.uint8)
-    x = model_of(replace(SMALL, positions="grid")).embed(empty, torch.float32)[0, 1:]
-    apart = torch.cdist(x, x) + 10 * torch.eye(16)
-    assert apart.min() > 0.5
-    corners = x.view(4, 4, -1)
-
-    def crosswise(rows: tuple[int, int], columns: tuple[int, int]) -> float:
-        (a, b), (c, d) = rows, columns
-        cells = corners[a, c] - corners[a, d] - corners[b, c] + corners[b, d]
-        return cells.norm().item()
-
-    # Rows and columns cancel out; boxes do if all four cells lie in one.
-    assert crosswise((0, 1), (2, 3)) < 1e-5
-    assert crosswise((0, 2), (1, 2)) > 0.5
-    blind = model_of(replace(SMALL, positions="none")).embed(empty, torch.float32)[0, 1:]
-    assert torch.equal(blind, blind[:1].expand_as(blind))
-
-
 # Every option.
 
 OPTIONS: list[dict[str, Any]] = [
@@ -272,6 +172,9 @@ OPTIONS: list[dict[str, Any]] = [
     {"mixer": "mlp", "positions": "none"},
     {"mixer": "mlp", "positions": "grid"},
     *({"positions": positions} for positions in ("grid", "both", "none")),
+    {"width": 24, "heads": 3, "unit_heads": 3},
+    {"width": 32, "heads": 4, "unit_heads": 3, "positions": "none"},
+    {"shallow": 0.5},
     {"latent_init": "learned"},
     {"supervise": "halted"},
     {"cross_entropy": "softmax"},
@@ -299,6 +202,13 @@ def test_every_option_learns_and_thinks(options: dict[str, Any]) -> None:
     ("options", "says"),
     [
         ({"mixer": "mlp"}, "set positions to none or grid"),
+        ({"unit_heads": 2}, "unit_heads is a multiple of 3, at most the 2 heads, not 2"),
+        ({"unit_heads": 3}, "at most the 2 heads"),
+        (
+            {"width": 24, "heads": 3, "unit_heads": 3, "mixer": "mlp", "positions": "none"},
+            "no heads",
+        ),
+        ({"shallow": 1.5}, "shallow is a part of a run, from 0 to 1"),
         ({"context_tokens": 0}, "context_tokens is at least 1"),
         ({"h_cycles": 0}, "cycles is at least 1"),
         ({"max_steps": 1}, "max_steps is at least 2"),
