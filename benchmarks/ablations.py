@@ -32,7 +32,7 @@ from ronri.training.distributed import World
 from ronri.training.material import Material, gather
 from ronri.training.run import Run
 
-MINUTES = 1.3
+MINUTES = 1.0
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 # In short runs an average over a thousand updates would still remember the beginning.
 SHORT = {"optim": {"ema": 0.99}}
@@ -46,46 +46,61 @@ class Arm:
     changes: dict[str, Any] = field(default_factory=dict)
     # Learn from so many puzzles of each set only.
     puzzles: int | None = None
+    # So many times the slots.
+    batch: float = 1.0
 
 
 def _model(**changes: Any) -> dict[str, Any]:
     return {"model": changes}
 
 
+def _cells(**changes: Any) -> dict[str, Any]:
+    """A network whose positions are cells, not candidates; of several widths this was the best."""
+    return _model(**{"mixer": "attention", "width": 192, "heads": 6, "inner": 512, **changes})
+
+
+def _data(*train: str) -> dict[str, Any]:
+    return {"data": {"train": list(train)}}
+
+
 ARMS: dict[str, Arm] = {
     "plain": Arm("the recipe"),
     "plain, another seed": Arm("how far seeds are apart", {"seed": 1}),
-    "loss on halted slots": Arm("loss on all slots or halted ones?", _model(supervise="halted")),
-    "attention to all, positions": Arm(
-        "how do cells find each other?", _model(unit_heads=0, positions="both")
+    "plain, a third seed": Arm("how far seeds are apart", {"seed": 2}),
+    "cells, heads for units": Arm("how do cells find each other?", _cells(unit_heads=6)),
+    "cells, heads for units, positions": Arm(
+        "how do cells find each other?", _cells(unit_heads=6, positions="both")
     ),
-    "unit heads, positions": Arm("how do cells find each other?", _model(positions="both")),
-    "mlp": Arm("how do cells find each other?", _model(mixer="mlp", unit_heads=0)),
-    "half of the heads see all": Arm("how do cells find each other?", _model(unit_heads=3)),
-    "width 128": Arm("how large?", _model(width=128, heads=4, unit_heads=3, inner=384)),
-    "width 256": Arm("how large?", _model(width=256, heads=8, unit_heads=6, inner=768)),
-    "faster learning": Arm("how fast?", {"optim": {"matrix_lr": 0.006}}),
-    "softmax": Arm("which cross-entropy?", _model(cross_entropy="softmax")),
+    "cells, heads for all, positions": Arm(
+        "how do cells find each other?", _cells(positions="both")
+    ),
+    "cells, mlp": Arm("how do cells find each other?", _cells(mixer="mlp")),
+    "loss on halted slots": Arm("loss on all slots or halted ones?", _model(supervise="halted")),
+    "stablemax": Arm("which cross-entropy?", _model(cross_entropy="stablemax")),
     "H 1, L 5": Arm("how deep?", _model(h_cycles=1, l_cycles=5)),
     "H 2, L 3": Arm("how deep?", _model(h_cycles=2, l_cycles=3)),
+    "H 3, L 3": Arm("how deep?", _model(h_cycles=3, l_cycles=3)),
     "H 3, L 5": Arm("how deep?", _model(h_cycles=3, l_cycles=5)),
+    "one layer": Arm("how deep?", _model(layers=1)),
+    "width 32": Arm("how large?", _model(width=32, message=16, inner=64)),
+    "message 64": Arm("how large?", _model(message=64)),
+    "inner 256": Arm("how large?", _model(inner=256)),
+    "half the batch": Arm("how many slots?", batch=0.5),
+    "twice the batch": Arm("how many slots?", batch=2.0),
+    "slower learning": Arm("how fast?", {"optim": {"matrix_lr": 0.0028}}),
+    "faster learning": Arm("how fast?", {"optim": {"matrix_lr": 0.0056}}),
+    "32 steps": Arm("how long may a puzzle stay?", _model(max_steps=32)),
     "first third shallow": Arm("deeper by and by?", _model(shallow=0.33)),
     "easy first": Arm(
         "harder by and by?",
         {"data": {"early": ["minimal-train=0.6", "clue17-train=0.4"], "early_part": 0.33}},
     ),
+    "three quarters hard": Arm(
+        "which puzzles?", _data("minimal-train=0.15", "clue17-train=0.1", "hard-train=0.75")
+    ),
     "bred puzzles, too": Arm(
-        "more hard puzzles?",
-        {
-            "data": {
-                "train": [
-                    "minimal-train=0.3",
-                    "clue17-train=0.2",
-                    "hard-train=0.25",
-                    "hard-bred=0.25",
-                ]
-            }
-        },
+        "which puzzles?",
+        _data("minimal-train=0.3", "clue17-train=0.2", "hard-train=0.25", "hard-bred=0.25"),
     ),
     "1,000 puzzles": Arm("few puzzles or all?", puzzles=1000),
 }
@@ -111,7 +126,7 @@ def held_out(
 
 def settings(arm: Arm, minutes: float, batch: int) -> Recipe[Any]:
     recipe = changed(changed(registry.recipe("trm"), SHORT), arm.changes)
-    return changed(recipe, {"minutes": minutes, "batch": batch})
+    return changed(recipe, {"minutes": minutes, "batch": round(batch * arm.batch)})
 
 
 def material(recipe: Recipe[Any], arm: Arm) -> Material:
@@ -139,7 +154,8 @@ def measure(
     torch.compiler.reset()
     gc.collect()
     recipe = settings(arm, minutes, batch)
-    run = Run(recipe, World(0, 1, device), batch, material(recipe, arm))
+    assert recipe.batch != "auto"
+    run = Run(recipe, World(0, 1, device), recipe.batch, material(recipe, arm))
     started = time.perf_counter()
     if device.type == "cuda":
         run.compile()

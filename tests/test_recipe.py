@@ -53,7 +53,7 @@ def test_recipes_survive_json(name: str) -> None:
         (("model",), 3, "model is a table of settings"),
         (("model", "width"), 1.5, "model.width is a whole number, not 1.5"),
         (("model", "width"), True, "model.width is a whole number, not True"),
-        (("model", "mixer"), "soup", "model.mixer is one of attention, mlp, not 'soup'"),
+        (("model", "mixer"), "soup", "model.mixer is one of attention, mlp, units, not 'soup'"),
         (("model", "max_steps"), 1, "max_steps is at least 2"),
         (("optim", "lr"), "fast", "optim.lr is a number, not 'fast'"),
         (("optim", "betas"), [0.9], "optim.betas is a list, not"),

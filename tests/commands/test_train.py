@@ -116,10 +116,10 @@ def test_only_what_file_and_flags_make_together_must_make_sense(
     ronri: Ronri, trained: Loop, tmp_path: Path
 ) -> None:
     file = tmp_path / "settings.json"
-    file.write_text('{"model": {"unit_heads": 0}}')
-    assert "unit_heads" in ronri("train", "trm", "--model.mixer", "mlp", status=2)
-    ronri("train", "trm", f"--config={file}", "--model.mixer", "mlp")
-    assert plain(trained.recipe)["model"]["mixer"] == "mlp"
+    file.write_text('{"model": {"mixer": "attention"}}')
+    assert "positions" in ronri("train", "trm", "--model.positions", "grid", status=2)
+    ronri("train", "trm", f"--config={file}", "--model.positions", "grid")
+    assert plain(trained.recipe)["model"]["positions"] == "grid"
 
 
 @pytest.mark.parametrize(

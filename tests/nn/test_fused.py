@@ -18,6 +18,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from ronri.nn import fused
+from ronri.sudoku.geometry import FOUR, NINE, SIX, Geometry
 
 CUDA = torch.cuda.is_available()
 if not CUDA:
@@ -123,6 +124,28 @@ def swiglu(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> Tensor:
 
 def mix_tokens(x: Tensor, w_gate_up: Tensor, w_down: Tensor) -> Tensor:
     return norm(x + swiglu(x.mT, w_gate_up, w_down).mT, dim=1)
+
+
+def unit_block(
+    x: Tensor,
+    w_say: Tensor,
+    w_hear: Tensor,
+    w_gate_up: Tensor,
+    w_down: Tensor,
+    *,
+    geometry: Geometry,
+) -> Tensor:
+    """A block over units as the formula has it: a matrix says who is in a unit with whom."""
+    cells, digits = torch.arange(geometry.cells), torch.arange(geometry.size)
+    row, column, box = torch.from_numpy(geometry.units_of).T
+    units = [torch.cartesian_prod(place, digits) for place in (row, column, box)]
+    units.append(torch.cartesian_prod(cells, digits)[:, :1])
+    said = hidden(x, w_say)
+    for unit, ear in zip(units, w_hear.chunk(4, dim=1), strict=True):
+        together = (unit[:, None] == unit[None]).all(dim=-1).to(x)
+        x = x + together @ said @ ear.T
+    x = norm(x)
+    return norm(x + swiglu(x, w_gate_up, w_down))
 
 
 def assert_near(found: Tensor, truth: Tensor) -> None:
@@ -232,6 +255,55 @@ def test_mix_tokens(tokens: int) -> None:
         assert_same(fused.mix_tokens, mix_tokens, x, w_gate_up, w_down, grad=grad)
 
 
+# More puzzles than one: the last tile has candidates of several, and is not full.
+@triton
+@pytest.mark.parametrize("geometry", [FOUR, SIX, NINE], ids=str)
+@pytest.mark.parametrize(
+    ("width", "message", "inner"), [(32, 16, 64), (64, 32, 128), (64, 64, 128), (64, 32, 256)]
+)
+def test_unit_block(geometry: Geometry, width: int, message: int, inner: int) -> None:
+    assert fused.fits_units(geometry.size, width, message, inner)
+    box = geometry.box_height, geometry.box_width
+    inputs = (
+        normal(3, geometry.cells * geometry.size, width),
+        normal(2 * message, width, scale=width**-0.5),
+        normal(width, 4 * message, scale=0.3 * message**-0.5),
+        normal(2 * inner, width, scale=width**-0.5),
+        normal(width, inner, scale=inner**-0.5),
+    )
+    for grad in (True, False):
+        assert_same(
+            lambda *tensors: fused.unit_block(*tensors, box=box),
+            lambda *tensors: unit_block(*tensors, geometry=geometry),
+            *inputs,
+            grad=grad,
+        )
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+def test_a_unit_block_of_many_puzzles_is_that_of_few() -> None:
+    """With as many programs as there are in training."""
+    x = normal(512, 729, 64)
+    weights = [normal(*shape, scale=1 / 8) for shape in ((64, 64), (64, 128), (256, 64), (64, 128))]
+    tensors = [one.requires_grad_() for one in (x, *weights)]
+    seed = torch.randn_like(x)
+    found = fused.unit_block(*tensors, box=(3, 3))
+    gradients = torch.autograd.grad(found, tensors, seed)
+    expected = [torch.zeros_like(one, dtype=torch.float64) for one in tensors]
+    for start in range(0, len(x), 8):
+        some = slice(start, start + 8)
+        parts = [x[some].detach().double(), *(one.detach().double() for one in weights)]
+        parts = [one.requires_grad_() for one in parts]
+        truth = unit_block(*parts, geometry=NINE)
+        assert_near(found[some], truth)
+        for total, part in zip(
+            expected, torch.autograd.grad(truth, parts, seed[some].double()), strict=True
+        ):
+            (total[some] if total.shape == x.shape else total).add_(part)
+    for gradient, truth in zip(gradients, expected, strict=True):
+        assert_near(gradient, truth)
+
+
 def alike(*shape: int) -> Tensor:
     """Rows that have something in common."""
     return normal(*shape) + normal(shape[-1])
@@ -335,23 +407,8 @@ def test_mix_tokens_for_the_compiler(tokens: int) -> None:
     assert_same(fused.mix_tokens_plain, mix_tokens, x, w_gate_up, w_down, grad=True)
 
 
-@triton
-def test_a_block_is_one_graph() -> None:
+def assert_one_graph(block: Callable[..., Tensor], *inputs: Tensor) -> None:
     """Compiled without a break, it has the values and the gradients of the eager block."""
-    cos, sin = angles(17, 64)
-
-    def block(qkv: Tensor, x: Tensor, *w: Tensor) -> Tensor:
-        x = norm(x + fused.rotary_attention(qkv, cos, sin, 2))
-        return fused.swiglu(fused.mix_tokens(x, w[0], w[1]), w[2], w[3]) + x
-
-    inputs = [
-        normal(2, 17, 3 * 128),
-        normal(2, 17, 128),
-        normal(128, 17, scale=1 / 4),
-        normal(17, 64, scale=1 / 8),
-        normal(256, 128, scale=1 / 11),
-        normal(128, 128, scale=1 / 11),
-    ]
     for x in inputs:
         x.requires_grad_()
     compiled = torch.compile(block, fullgraph=True, backend="aot_eager")
@@ -365,6 +422,37 @@ def test_a_block_is_one_graph() -> None:
         assert_equal_compiled(gradient, expected)
     with torch.no_grad():
         assert_equal_compiled(compiled(*inputs), truth)
+
+
+@triton
+def test_a_block_is_one_graph() -> None:
+    cos, sin = angles(17, 64)
+
+    def block(qkv: Tensor, x: Tensor, *w: Tensor) -> Tensor:
+        x = norm(x + fused.rotary_attention(qkv, cos, sin, 2))
+        return fused.swiglu(fused.mix_tokens(x, w[0], w[1]), w[2], w[3]) + x
+
+    assert_one_graph(
+        block,
+        normal(2, 17, 3 * 128),
+        normal(2, 17, 128),
+        normal(128, 17, scale=1 / 4),
+        normal(17, 64, scale=1 / 8),
+        normal(256, 128, scale=1 / 11),
+        normal(128, 128, scale=1 / 11),
+    )
+
+
+@triton
+def test_a_block_over_units_is_one_graph() -> None:
+    assert_one_graph(
+        lambda *tensors: fused.unit_block(*tensors, box=(2, 2)),
+        normal(2, 64, 32),
+        normal(32, 32, scale=1 / 6),
+        normal(32, 64, scale=1 / 8),
+        normal(128, 32, scale=1 / 6),
+        normal(32, 64, scale=1 / 8),
+    )
 
 
 @triton

@@ -14,9 +14,12 @@ from ronri.nn.layers import (
     PositionMixer,
     Rotary,
     SwiGLU,
+    UnitMixer,
     add_norm,
+    hear_and_think,
     rms_norm,
 )
+from ronri.sudoku.geometry import FOUR, SIX, Geometry
 
 
 @pytest.fixture(autouse=True)
@@ -138,6 +141,35 @@ def test_the_position_mixer_acts_on_every_channel_alone() -> None:
         torch.testing.assert_close(found[:, :, channel], expected)
 
 
+@pytest.mark.parametrize("geometry", [FOUR, SIX], ids=str)
+def test_candidates_hear_the_sums_of_their_units(geometry: Geometry) -> None:
+    size, box = geometry.size, (geometry.box_height, geometry.box_width)
+    mixer, x = UnitMixer(6, 5, box), torch.randn(2, size**3, 6)
+    gate, value = mixer.say.weight.split(5)
+    said = F.silu(x @ gate.T) * (x @ value.T)
+    members: dict[tuple[int, ...], list[int]] = {}
+    units_of = []
+    for candidate in range(size**3):
+        cell, digit = divmod(candidate, size)
+        row, column, block = geometry.units_of[cell].tolist()
+        # What is said in a row about another digit is not heard, but in the cell all digits are.
+        units_of.append([(row, digit), (column, digit), (block, digit), (cell, -1)])
+        for kind, unit in enumerate(units_of[-1]):
+            members.setdefault((kind, *unit), []).append(candidate)
+    assert {len(some) for some in members.values()} == {size}
+    expected = torch.zeros_like(x)
+    for candidate, units in enumerate(units_of):
+        for kind, unit in enumerate(units):
+            total = said[:, members[(kind, *unit)]].sum(dim=1)
+            ear = mixer.hear.weight[:, 5 * kind : 5 * kind + 5]
+            expected[:, candidate] += total @ ear.T / size**0.5
+    torch.testing.assert_close(mixer(x), expected)
+    feed_forward = SwiGLU(6, 7)
+    y = add_norm(x, expected)
+    torch.testing.assert_close(hear_and_think(x, mixer, feed_forward), add_norm(y, feed_forward(y)))
+
+
 def test_optimisers_learn_which_matrices_are_stacked() -> None:
     assert Attention(12, 3).qkv.parts == 3
     assert SwiGLU(6, 10).gate_up.parts == 2
+    assert UnitMixer(6, 5, (2, 2)).say.parts == 2

@@ -364,7 +364,7 @@ def test_killing_the_writer_leaves_an_intact_snapshot(tmp_path: Path) -> None:
     # One line only: no warning was needed. And the writers came somewhere.
     words, _, last = done.stdout.strip().rpartition(" ")
     assert words == "intact after"
-    assert int(last) > 5
+    assert int(last) > 0
 
 
 OFFERS = st.lists(

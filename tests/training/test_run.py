@@ -51,6 +51,7 @@ def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
 def test_replayed_updates_are_the_same_updates(
@@ -83,6 +84,7 @@ def test_replayed_updates_are_the_same_updates(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.filterwarnings("ignore:Synchronization debug mode:UserWarning")
 @pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
 def test_an_update_waits_for_nothing(name: Any, puzzles: Path, other: Path) -> None:
     recipe = runs.by_and_by(puzzles, other)

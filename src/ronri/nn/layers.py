@@ -133,6 +133,53 @@ class PositionMixer(nn.Module):
         return add_norm(x_BDL, self.swiglu(x_BDL)).transpose(1, 2)
 
 
+@final
+class UnitMixer(nn.Module):
+    """Everyone says something, and hears the sum of what is said in each of its units.
+
+    Positions are candidates, a digit in a cell: row by row, column by column, digit by digit.
+    Exactly one candidate is right in each row for each digit, in each column for each digit, in
+    each box for each digit, and in each cell: these are the units. Nothing here knows one digit,
+    row, column or box from another, nor how many there are.
+    """
+
+    def __init__(self, width: int, message: int, box: tuple[int, int]) -> None:
+        super().__init__()
+        self.box = box
+        self.size = box[0] * box[1]
+        self.say = Linear(width, 2 * message, parts=2, hidden=True)
+        self.hear = Linear(4 * message, width, hidden=True)
+
+    @property
+    def ears(self) -> Float[Tensor, "D four_messages"]:
+        """Weights for what is heard, such that it is no louder where units are larger."""
+        return self.hear.weight * self.size**-0.5
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        height, wide = self.box
+        gate, value = self.say(x).chunk(2, dim=-1)
+        # [batch, band, row, stack, column, digit, message]: boxes are where bands and stacks meet.
+        said = (F.silu(gate) * value).view(len(x), wide, height, height, wide, self.size, -1)
+        sums = (said.sum(dim=members, keepdim=True) for members in ((3, 4), (1, 2), (2, 4), 5))
+        ears = self.ears.to(x.dtype).chunk(4, dim=1)
+        rows, columns, boxes, cells = (F.linear(*pair) for pair in zip(sums, ears, strict=True))
+        return (rows + columns + boxes + cells).view(x.shape)
+
+
+def hear_and_think(
+    x: Float[Tensor, "B L D"], mixer: UnitMixer, feed_forward: SwiGLU
+) -> Float[Tensor, "B L D"]:
+    """A block of a network over units: exchange, then think; a norm after each."""
+    say, ears = mixer.say.weight.to(x.dtype), mixer.ears.to(x.dtype)
+    gate_up, down = (
+        layer.weight.to(x.dtype) for layer in (feed_forward.gate_up, feed_forward.down)
+    )
+    if fused.available(x) and fused.fits_units(mixer.size, len(down), len(say) // 2, down.shape[1]):
+        return fused.unit_block(x, say, ears, gate_up, down, box=mixer.box)
+    x = add_norm(x, mixer(x))
+    return add_norm(x, feed_forward(x))
+
+
 def add_norm(
     x: Float[Tensor, "*batch D"], update: Float[Tensor, "*batch D"]
 ) -> Float[Tensor, "*batch D"]:

@@ -171,6 +171,8 @@ OPTIONS: list[dict[str, Any]] = [
     {},
     {"mixer": "mlp", "positions": "none"},
     {"mixer": "mlp", "positions": "grid"},
+    {"mixer": "units", "positions": "none", "message": 4},
+    {"mixer": "units", "positions": "none", "latent_init": "learned", "cross_entropy": "softmax"},
     *({"positions": positions} for positions in ("grid", "both", "none")),
     {"width": 24, "heads": 3, "unit_heads": 3},
     {"width": 32, "heads": 4, "unit_heads": 3, "positions": "none"},
@@ -202,6 +204,8 @@ def test_every_option_learns_and_thinks(options: dict[str, Any]) -> None:
     ("options", "says"),
     [
         ({"mixer": "mlp"}, "set positions to none or grid"),
+        ({"mixer": "units"}, "the units mixer knows places by their units"),
+        ({"mixer": "units", "positions": "none", "message": 0}, "message is at least 1"),
         ({"unit_heads": 2}, "unit_heads is a multiple of 3, at most the 2 heads, not 2"),
         ({"unit_heads": 3}, "at most the 2 heads"),
         (

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from ronri.data.tensors import Symmetries, random_symmetries
 from ronri.reasoner import Budget, Noise
+from ronri.reasoners.trm.network import CandidateEmbedder
 from ronri.sudoku.generate import puzzles_with_clues
 from ronri.sudoku.geometry import NINE, SIX, Geometry
 from ronri.thinking import think
@@ -41,6 +42,57 @@ def test_unit_heads_alone_know_rows_columns_and_boxes(geometry: Geometry) -> Non
         # Rows and columns are told apart.
         for one, on_its_side in zip(plain.thought.beliefs[~upright], back[~upright], strict=True):
             assert not torch.allclose(one, on_its_side, rtol=1e-3, atol=1e-5)
+
+
+UNITS = replace(SMALL, mixer="units", positions="none", width=24, message=8)
+
+
+@pytest.mark.parametrize("geometry", [SIX, NINE], ids=str)
+def test_to_the_units_mixer_all_digits_rows_and_columns_are_alike(geometry: Geometry) -> None:
+    """Whatever a symmetry does to a puzzle it does to the beliefs, and nothing else happens."""
+    model = model_of(UNITS, geometry)
+    clues = torch.from_numpy(
+        puzzles_with_clues(4, 30 if geometry == NINE else 14, seed=1, geometry=geometry).puzzles
+    )
+    moved = random_symmetries(torch.arange(4), geometry)
+    row_from = (moved.cell_from // geometry.size).view(4, geometry.size, -1)
+    upright = (row_from == row_from[:, :, :1]).all(dim=2).all(dim=1)
+    assert upright.any()
+    budget = Budget(steps=2)
+    for plain, other in zip(
+        think(model, clues, budget), think(model, moved.apply(clues), budget), strict=True
+    ):
+        back = moved.undo_beliefs(other.thought.beliefs)
+        torch.testing.assert_close(
+            back[upright], plain.thought.beliefs[upright], rtol=1e-3, atol=1e-5
+        )
+        torch.testing.assert_close(
+            other.thought.confidence[upright], plain.thought.confidence[upright]
+        )
+        # Rows and columns are told apart: not so boards that lie on their side.
+        for one, on_its_side in zip(plain.thought.beliefs[~upright], back[~upright], strict=True):
+            assert not torch.allclose(one, on_its_side, rtol=1e-3, atol=1e-5)
+
+
+def test_the_units_mixer_fits_boards_of_all_sizes() -> None:
+    weights = model_of(UNITS, NINE).state_dict()
+    model = model_of(UNITS, SIX)
+    model.load_state_dict(weights)
+    for name, value in model.state_dict().items():
+        assert torch.equal(value, weights[name])
+
+
+def test_a_candidate_is_open_given_or_excluded() -> None:
+    model = model_of(UNITS, SIX)
+    clues = torch.zeros(1, 36, dtype=torch.uint8)
+    clues[0, 7] = 3
+    x = model.embed(clues, torch.float32).view(36, 6, -1)
+    assert isinstance(model.embed, CandidateEmbedder)
+    open_, given, excluded = model.embed.states.weight * model.embed.scale
+    for cell in range(36):
+        for digit in range(1, 7):
+            state = open_ if cell != 7 else given if digit == 3 else excluded
+            torch.testing.assert_close(x[cell, digit - 1], state)
 
 
 def test_unit_heads_see_one_unit_and_the_context() -> None:

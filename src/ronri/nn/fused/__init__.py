@@ -56,6 +56,12 @@ def fits_mixing(tokens: int, width: int, inner: int) -> bool:
     return 16 <= tokens <= 128 and width % 128 == 0 and inner % 64 == 0
 
 
+def fits_units(size: int, width: int, message: int, inner: int) -> bool:
+    """Whether a row of the board fits one tile, and the weights are among those that were tried."""
+    tried = (32, 16, 64), (64, 32, 128), (64, 64, 128), (64, 32, 256)
+    return size <= 11 and (width, message, inner) in tried
+
+
 @contextmanager
 def switched(on: bool) -> Iterator[None]:
     """Switch the kernels off, or on again: to compare them with the plain layers."""
@@ -140,3 +146,20 @@ def mix_tokens_plain(
     # What was padded is still zero.
     factor = torch.rsqrt(total.square().sum(1, keepdim=True) / tokens + epsilon)
     return (total[:, :tokens] * factor).to(x.dtype)
+
+
+def unit_block(
+    x: Float[Tensor, "batch candidates width"],
+    w_say: Float[Tensor, "two_message width"],
+    w_hear: Float[Tensor, "width four_message"],
+    w_gate_up: Float[Tensor, "two_inner width"],
+    w_down: Float[Tensor, "width inner"],
+    *,
+    box: tuple[int, int],
+    epsilon: float = 1e-5,
+) -> Float[Tensor, "batch candidates width"]:
+    """Candidates hear their rows, columns, boxes and cells, then each thinks; a norm after each."""
+    from ronri.nn.fused.kernels import unit_block as kernels
+
+    weights = w_say, w_hear, w_gate_up, w_down
+    return kernels.unit_block(x, *weights, box[0] * box[1], box[0], epsilon)[0]

@@ -19,10 +19,15 @@ class Config:
     layers: int = 2
     # SwiGLU's inner width.
     inner: int = 1536
-    # How cells exchange what they know: attention, or a feed-forward layer over positions.
-    mixer: Literal["attention", "mlp"] = "attention"
+    # How cells exchange what they know: by attention; by a feed-forward layer over positions; or by
+    # units, and then a position is not a cell but a digit in a cell, and hears the sum of what is
+    # said in its row, in its column, in its box and in its cell. All digits are then alike to the
+    # network, as all rows are, and there are no context tokens.
+    mixer: Literal["attention", "mlp", "units"] = "attention"
     # Inner width of the feed-forward layer over positions.
     mixer_inner: int = 256
+    # Numbers that a position says to its units.
+    message: int = 32
     # How a cell knows its place: by rotation in attention, by row, column and box embeddings.
     # The mlp mixer has a weight for every position and rotates nothing.
     positions: Literal["rotary", "grid", "both", "none"] = "rotary"
@@ -57,7 +62,8 @@ class Config:
     noise: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("width", "heads", "layers", "inner", "context_tokens", "h_cycles", "l_cycles"):
+        sizes = "width", "heads", "layers", "inner", "message", "context_tokens"
+        for name in (*sizes, "h_cycles", "l_cycles"):
             if getattr(self, name) < 1:
                 raise ValueError(f"{name} is at least 1, not {getattr(self, name)}")
         if self.mixer == "attention" and self.width % (2 * self.heads):
@@ -69,13 +75,15 @@ class Config:
             raise ValueError(
                 "the mlp mixer has no queries to rotate: set positions to none or grid"
             )
+        if self.mixer == "units" and self.positions != "none":
+            raise ValueError("the units mixer knows places by their units: set positions to none")
         if self.unit_heads % 3 or not 0 <= self.unit_heads <= self.heads:
             raise ValueError(
                 f"unit_heads is a multiple of 3, at most the {self.heads} heads, "
                 f"not {self.unit_heads}"
             )
-        if self.mixer == "mlp" and self.unit_heads:
-            raise ValueError("the mlp mixer has no heads: set unit_heads to 0")
+        if self.mixer != "attention" and self.unit_heads:
+            raise ValueError(f"the {self.mixer} mixer has no heads: set unit_heads to 0")
         if not self.carry and self.supervise == "halted":
             raise ValueError("without the carry no slot halts: set supervise to every")
         if not 0 <= self.shallow <= 1:

@@ -14,7 +14,8 @@ Training takes one step per update on every slot of the batch. A slot keeps its 
 notes until it halts, then it takes a new puzzle: the *carry*. So the network is taught to improve
 any notes it may find itself with, and thinking can go on for as many steps as one likes.
 
-Shapes: B rows, L positions (context tokens, then cells), D width, V tokens.
+Shapes: B rows, L positions (context tokens, then cells; or every digit of every cell), D width,
+V tokens that a cell may hold, of which the last are the digits.
 """
 
 from collections.abc import Sequence
@@ -35,7 +36,7 @@ from ronri.nn.taps import Taps
 from ronri.nn.world import global_mean
 from ronri.reasoner import Lesson, Noise, Reasoner, Thought
 from ronri.reasoners.trm.config import Config
-from ronri.reasoners.trm.network import EMPTY, Embedder, Recursion
+from ronri.reasoners.trm.network import EMPTY, CandidateEmbedder, Embedder, Recursion
 from ronri.sudoku.geometry import Geometry
 
 
@@ -102,9 +103,14 @@ class TRM(Reasoner):
         super().__init__(geometry)
         self.config = config
         self.usual_steps = config.max_steps
-        self.embed = Embedder(config, geometry)
+        # Whether a position is a digit in a cell.
+        self.candidates = config.mixer == "units"
+        embedder = CandidateEmbedder if self.candidates else Embedder
+        self.embed = embedder(config, geometry)
         self.recursion = Recursion(config, geometry)
-        self.lm_head = Linear(config.width, geometry.size + 2, hidden=False)
+        self.lm_head = Linear(
+            config.width, 1 if self.candidates else EMPTY + 1 + geometry.size, hidden=False
+        )
         self.q_head = Linear(config.width, 1, bias=True, hidden=False)
         # Before it has learned anything the network should think on, not halt.
         nn.init.zeros_(self.q_head.weight)
@@ -150,9 +156,18 @@ class TRM(Reasoner):
             z_H = z_H + self._handed_past(self.H_init, fresh, z_H)
             z_L = z_L + self._handed_past(self.L_init, fresh, z_L)
         z_H, z_L = self._cycle(z_H, z_L, x, last)
-        logits = self.lm_head(z_H)[:, self.config.context_tokens :]
-        q_halt = self.q_head(z_H[:, 0])[:, 0]
+        logits, q_halt = self._read(z_H)
         return Output(Notes(z_H, z_L), self.taps("logits", logits), q_halt.float())
+
+    def _read(
+        self, z_H: Float[Tensor, "B L D"]
+    ) -> tuple[Float[Tensor, "B cells V"], Float[Tensor, "B"]]:
+        """What each cell may hold, and whether the board is right."""
+        if self.candidates:
+            logits = self.lm_head(z_H).view(len(z_H), self.geometry.cells, -1)
+            return logits, self.q_head(z_H.mean(dim=1))[:, 0]
+        logits = self.lm_head(z_H)[:, self.config.context_tokens :]
+        return logits, self.q_head(z_H[:, 0])[:, 0]
 
     def _cycle(
         self,
@@ -165,13 +180,16 @@ class TRM(Reasoner):
     ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B L D"]]:
         calls = self.config.l_cycles + 1
         turns = [(h * calls + call) % TURNS if rough else None for call in range(calls)]
+        told = z_H + x
         for l in range(self.config.l_cycles):  # noqa: E741 (the paper's letter)
-            z_L = self.taps("z_L", self.recursion(z_L, z_H + x, rough=turns[l]), h, l)
+            z_L = self.taps("z_L", self.recursion(z_L, told, rough=turns[l]), h, l)
         z_H = self.taps("z_H", self.recursion(z_H, z_L, rough=turns[-1]), h)
         return z_H, z_L
 
     def _empty_notes(self, rows: int) -> Notes:
         positions = self.config.context_tokens + self.geometry.cells
+        if self.candidates:
+            positions = self.geometry.cells * self.geometry.size
         z_H, z_L = (
             start.detach().to(self.compute_dtype).expand(rows, positions, -1)
             for start in (self.H_init, self.L_init)
@@ -265,7 +283,7 @@ class TRM(Reasoner):
     ) -> tuple[Float[Tensor, ""], dict[str, Tensor]]:
         """Say every cell, and know whether the board is right; all slots are taught, or some."""
         with torch.no_grad():
-            solved = (read_board(output.logits) == solutions).all(dim=1).float()
+            solved = (self._board(output.logits) == solutions).all(dim=1).float()
         lm_loss = global_mean(self._cross_entropy(output.logits, solutions), taught)
         q_loss = F.binary_cross_entropy_with_logits(output.q_halt, solved, reduction="none")
         halt_loss = global_mean(q_loss, taught)
@@ -282,7 +300,8 @@ class TRM(Reasoner):
         """Mean over all cells, clues included: these have to be said too."""
         stable = self.config.cross_entropy == "stablemax"
         loss = stablemax_cross_entropy if stable else softmax_cross_entropy
-        return loss(logits, solutions.long() + EMPTY).mean(dim=1).float()
+        first = logits.shape[-1] - self.geometry.size
+        return loss(logits, solutions.long() - 1 + first).mean(dim=1).float()
 
     def _halts(
         self, q_halt: Float[Tensor, "B"], steps: Int64[Tensor, "B"], keys: Int64[Tensor, "B"]
@@ -310,7 +329,7 @@ class TRM(Reasoner):
         output = self.step(state.x, self._stirred(state), fresh)
         thought = Thought(
             beliefs=self._beliefs(output.logits),
-            board=read_board(output.logits),
+            board=self._board(output.logits),
             halted=output.q_halt > 0,
             confidence=torch.sigmoid(output.q_halt),
         )
@@ -330,13 +349,12 @@ class TRM(Reasoner):
         return Notes(z_H + noise[:, 0], z_L + noise[:, 1])
 
     def _beliefs(self, logits: Float[Tensor, "B cells V"]) -> Float[Tensor, "B cells digits"]:
-        digits = logits[..., EMPTY + 1 :].float()
+        digits = logits[..., -self.geometry.size :].float()
         if self.config.cross_entropy == "softmax":
             return torch.softmax(digits, dim=-1)
         weight = torch.where(digits < 0, 1 / (1 - digits.clamp(max=0)), digits + 1)
         return weight / weight.sum(dim=-1, keepdim=True)
 
-
-def read_board(logits: Float[Tensor, "B cells V"]) -> UInt8[Tensor, "B cells"]:
-    """The likeliest digit of each cell."""
-    return (logits[..., EMPTY + 1 :].argmax(dim=-1) + 1).to(torch.uint8)
+    def _board(self, logits: Float[Tensor, "B cells V"]) -> UInt8[Tensor, "B cells"]:
+        """The likeliest digit of each cell."""
+        return (logits[..., -self.geometry.size :].argmax(dim=-1) + 1).to(torch.uint8)

@@ -9,7 +9,15 @@ import torch
 from jaxtyping import Float, Int32, UInt8
 from torch import Tensor, nn
 
-from ronri.nn.layers import Attention, PositionMixer, Rotary, SwiGLU, add_norm
+from ronri.nn.layers import (
+    Attention,
+    PositionMixer,
+    Rotary,
+    SwiGLU,
+    UnitMixer,
+    add_norm,
+    hear_and_think,
+)
 from ronri.nn.linear import Embedding
 from ronri.reasoners.trm.config import Config
 from ronri.sudoku.geometry import Geometry
@@ -51,6 +59,26 @@ class Embedder(nn.Module):
         return torch.cat([context, cells], dim=1) * self.scale
 
 
+@final
+class CandidateEmbedder(nn.Module):
+    """x, where a position is a digit in a cell: it may be open, given, or excluded by a clue."""
+
+    digits: Tensor
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__()
+        self.scale = config.width**0.5
+        self.states = Embedding(3, config.width, std=1 / self.scale)
+        self.register_buffer("digits", torch.arange(1, geometry.size + 1), persistent=False)
+
+    def forward(
+        self, clues: UInt8[Tensor, "B cells"], dtype: torch.dtype
+    ) -> Float[Tensor, "B L D"]:
+        clue = clues[:, :, None]
+        state = torch.where(clue == self.digits, 1, 2 * (clue != 0))
+        return self.states(state.flatten(1), dtype) * self.scale
+
+
 def _groups(config: Config, geometry: Geometry) -> Int32[Tensor, "heads L"] | None:
     """For each head, which positions see each other: those of one row, column or box, or all."""
     if config.unit_heads == 0:
@@ -71,8 +99,12 @@ class Block(nn.Module):
         super().__init__()
         self.attention: Attention | None = None
         self.mixer: PositionMixer | None = None
+        self.units: UnitMixer | None = None
         if config.mixer == "attention":
             self.attention = Attention(config.width, config.heads, _groups(config, geometry))
+        elif config.mixer == "units":
+            box = geometry.box_height, geometry.box_width
+            self.units = UnitMixer(config.width, config.message, box)
         else:
             positions = config.context_tokens + geometry.cells
             self.mixer = PositionMixer(positions, config.mixer_inner)
@@ -83,6 +115,8 @@ class Block(nn.Module):
     ) -> Float[Tensor, "B L D"]:
         if self.attention is not None:
             x = add_norm(x, self.attention(x, rotary, rough=rough))
+        elif self.units is not None:
+            return hear_and_think(x, self.units, self.feed_forward)
         else:
             assert self.mixer is not None
             x = self.mixer(x)
