@@ -46,7 +46,7 @@ class Arm:
     changes: dict[str, Any] = field(default_factory=dict)
     # Learn from so many puzzles of each set only.
     puzzles: int | None = None
-    # So many times the slots.
+    # So many times the slots; learning rates grow with the root of that, as they always do.
     batch: float = 1.0
 
 
@@ -55,7 +55,7 @@ def _model(**changes: Any) -> dict[str, Any]:
 
 
 def _cells(**changes: Any) -> dict[str, Any]:
-    """A network whose positions are cells, not candidates; of several widths this was the best."""
+    """A network whose positions are cells, not candidates, of the size that was best in the log."""
     return _model(**{"mixer": "attention", "width": 192, "heads": 6, "inner": 512, **changes})
 
 

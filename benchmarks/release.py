@@ -21,8 +21,14 @@ from ronri.training.release import release, write_card
 
 PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
-# One pass: as many steps as a training slot has, four times as many, and as many as it wants.
-BUDGETS = (Budget(steps=16), Budget(steps=64), Budget(steps=64, halt="own"))
+# One pass: as many steps as a training slot has, four times as many, and as many as it wants. Then
+# what at most 1,024 row-steps a puzzle buy, where the check picks.
+BUDGETS = (
+    Budget(steps=16),
+    Budget(steps=64),
+    Budget(steps=64, halt="own"),
+    Budget(steps=64, samples=16, halt="verified"),
+)
 
 
 def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str, Any]]:
@@ -48,7 +54,7 @@ def summary(card: dict[str, Any]) -> str:
     head = ("one pass of `" + card["name"] + "`", "puzzles", "steps", "solved", "interval")
     rows: list[tuple[str, ...]] = []
     for score in card["scores"]:
-        if score["budget"]["halt"] != "fixed":
+        if score["budget"]["halt"] != "fixed" or not score["one_pass"]:
             continue
         low, high = score["puzzle_accuracy_ci95"]
         rows.append(

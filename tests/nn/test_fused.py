@@ -255,22 +255,24 @@ def test_mix_tokens(tokens: int) -> None:
         assert_same(fused.mix_tokens, mix_tokens, x, w_gate_up, w_down, grad=grad)
 
 
-# More puzzles than one: the last tile has candidates of several, and is not full.
-@triton
-@pytest.mark.parametrize("geometry", [FOUR, SIX, NINE], ids=str)
-@pytest.mark.parametrize(
-    ("width", "message", "inner"), [(32, 16, 64), (64, 32, 128), (64, 64, 128), (64, 32, 256)]
-)
-def test_unit_block(geometry: Geometry, width: int, message: int, inner: int) -> None:
-    assert fused.fits_units(geometry.size, width, message, inner)
-    box = geometry.box_height, geometry.box_width
-    inputs = (
-        normal(3, geometry.cells * geometry.size, width),
+def unit_weights(width: int, message: int, inner: int) -> tuple[Tensor, ...]:
+    return (
         normal(2 * message, width, scale=width**-0.5),
         normal(width, 4 * message, scale=0.3 * message**-0.5),
         normal(2 * inner, width, scale=width**-0.5),
         normal(width, inner, scale=inner**-0.5),
     )
+
+
+# One puzzle, which Triton compiles otherwise; and more: tiles have candidates of several.
+@triton
+@pytest.mark.parametrize("geometry", [FOUR, SIX, NINE], ids=str)
+@pytest.mark.parametrize("shape", fused.UNIT_SHAPES, ids=str)
+@pytest.mark.parametrize("puzzles", [1, 3])
+def test_unit_block(puzzles: int, geometry: Geometry, shape: tuple[int, int, int]) -> None:
+    assert fused.fits_units(geometry.size, *shape)
+    box = geometry.box_height, geometry.box_width
+    inputs = (normal(puzzles, geometry.cells * geometry.size, shape[0]), *unit_weights(*shape))
     for grad in (True, False):
         assert_same(
             lambda *tensors: fused.unit_block(*tensors, box=box),
@@ -281,10 +283,10 @@ def test_unit_block(geometry: Geometry, width: int, message: int, inner: int) ->
 
 
 @pytest.mark.skipif(not CUDA, reason="needs a GPU")
-def test_a_unit_block_of_many_puzzles_is_that_of_few() -> None:
-    """With as many programs as there are in training."""
-    x = normal(512, 729, 64)
-    weights = [normal(*shape, scale=1 / 8) for shape in ((64, 64), (64, 128), (256, 64), (64, 128))]
+@pytest.mark.parametrize("shape", fused.UNIT_SHAPES, ids=str)
+def test_a_unit_block_of_many_puzzles(shape: tuple[int, int, int]) -> None:
+    """As many as there are in training."""
+    x, weights = normal(768, 729, shape[0]), unit_weights(*shape)
     tensors = [one.requires_grad_() for one in (x, *weights)]
     seed = torch.randn_like(x)
     found = fused.unit_block(*tensors, box=(3, 3))

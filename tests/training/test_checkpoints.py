@@ -361,7 +361,7 @@ def test_killing_the_writer_leaves_an_intact_snapshot(tmp_path: Path) -> None:
         [sys.executable, "-c", KILLER, str(tmp_path), "1"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    # One line only: no warning was needed. And the writers came somewhere.
+    # One line only: no warning was needed. And the writers came somewhere, however slow they are.
     words, _, last = done.stdout.strip().rpartition(" ")
     assert words == "intact after"
     assert int(last) > 0

@@ -51,7 +51,9 @@ def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@pytest.mark.filterwarnings("default")
+# Of torch's compiler, on its way.
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf:UserWarning")
 @pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("name", get_args(get_type_hints(Optim)["name"]))
 def test_replayed_updates_are_the_same_updates(

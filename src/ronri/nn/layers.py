@@ -140,7 +140,7 @@ class UnitMixer(nn.Module):
     Positions are candidates, a digit in a cell: row by row, column by column, digit by digit.
     Exactly one candidate is right in each row for each digit, in each column for each digit, in
     each box for each digit, and in each cell: these are the units. Nothing here knows one digit,
-    row, column or box from another, nor how many there are.
+    row, column or box from another, and no weight depends on how many there are.
     """
 
     def __init__(self, width: int, message: int, box: tuple[int, int]) -> None:
@@ -152,7 +152,7 @@ class UnitMixer(nn.Module):
 
     @property
     def ears(self) -> Float[Tensor, "D four_messages"]:
-        """Weights for what is heard, such that it is no louder where units are larger."""
+        """Weights for what is heard; where units are larger, the less for each voice."""
         return self.hear.weight * self.size**-0.5
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
@@ -170,11 +170,13 @@ def hear_and_think(
     x: Float[Tensor, "B L D"], mixer: UnitMixer, feed_forward: SwiGLU
 ) -> Float[Tensor, "B L D"]:
     """A block of a network over units: exchange, then think; a norm after each."""
-    say, ears = mixer.say.weight.to(x.dtype), mixer.ears.to(x.dtype)
-    gate_up, down = (
-        layer.weight.to(x.dtype) for layer in (feed_forward.gate_up, feed_forward.down)
-    )
-    if fused.available(x) and fused.fits_units(mixer.size, len(down), len(say) // 2, down.shape[1]):
+    message, (width, inner) = mixer.hear.weight.shape[1] // 4, feed_forward.down.weight.shape
+    if fused.available(x) and fused.fits_units(mixer.size, width, message, inner):
+        say, ears = mixer.say.weight.to(x.dtype), mixer.ears.to(x.dtype)
+        gate_up, down = (
+            feed_forward.gate_up.weight.to(x.dtype),
+            feed_forward.down.weight.to(x.dtype),
+        )
         return fused.unit_block(x, say, ears, gate_up, down, box=mixer.box)
     x = add_norm(x, mixer(x))
     return add_norm(x, feed_forward(x))

@@ -112,8 +112,14 @@ One pass means one row, no noise, no symmetric views, no check. Every board is t
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
 Wilson's, at 95 %. {_shared(card["shared"])}
 
-| suite | puzzles | steps | halt | solved | interval | errors | mean steps | ms | GFLOP |
-| --- | ---: | ---: | --- | ---: | --- | ---: | ---: | ---: | ---: |
+Thinking halts after a fixed number of steps, when the network's own q says so, or when a board \
+passes the check of clues and rules (verified). Row-steps are the steps of all rows of a puzzle \
+together. What has more than one sample or view, or is verified, is test-time compute; the rest is \
+one pass.
+
+| suite | puzzles | halt | steps | samples | views | solved | interval | errors | row-steps | ms \
+| GFLOP |
+| --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |
 {rows}
 
 Milliseconds and floating-point operations are those of one puzzle, on {_devices(card["scores"])}.
@@ -153,8 +159,9 @@ def _score_row(score: dict[str, Any]) -> str:
     low, high = score["puzzle_accuracy_ci95"]
     budget = score["budget"]
     return (
-        f"| `{score['data']}` | {score['n']:,} | {budget['steps']} | {budget['halt']} | "
+        f"| `{score['data']}` | {score['n']:,} | {budget['halt']} | {budget['steps']} | "
+        f"{budget['samples']} | {budget['views']} | "
         f"{100 * score['puzzle_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} % | "
-        f"{score['errors']:,} | {score['mean_steps']:.1f} | {score['ms_per_puzzle']:.2f} | "
-        f"{score['flops_per_puzzle'] / 1e9:.0f} |"
+        f"{score['errors']:,} | {score['row_steps_per_puzzle']:.1f} | "
+        f"{score['ms_per_puzzle']:.2f} | {score['flops_per_puzzle'] / 1e9:.0f} |"
     )

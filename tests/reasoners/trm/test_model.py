@@ -206,6 +206,8 @@ def test_every_option_learns_and_thinks(options: dict[str, Any]) -> None:
         ({"mixer": "mlp"}, "set positions to none or grid"),
         ({"mixer": "units"}, "the units mixer knows places by their units"),
         ({"mixer": "units", "positions": "none", "message": 0}, "message is at least 1"),
+        ({"mixer": "units", "positions": "none", "context_tokens": 2}, "no context tokens"),
+        ({"mixer": "units", "positions": "none", "float8": True}, "no 8 bits"),
         ({"unit_heads": 2}, "unit_heads is a multiple of 3, at most the 2 heads, not 2"),
         ({"unit_heads": 3}, "at most the 2 heads"),
         (

@@ -21,6 +21,9 @@ from torch import Tensor
 
 from ronri.nn.fused import rough as rough
 
+# Widths, messages and inner widths for which tests compare the block over units with its formula.
+UNIT_SHAPES = (32, 16, 64), (64, 32, 128), (64, 64, 128), (64, 32, 256)
+
 _on = True
 _supported = False
 
@@ -58,8 +61,7 @@ def fits_mixing(tokens: int, width: int, inner: int) -> bool:
 
 def fits_units(size: int, width: int, message: int, inner: int) -> bool:
     """Whether a row of the board fits one tile, and the weights are among those that were tried."""
-    tried = (32, 16, 64), (64, 32, 128), (64, 64, 128), (64, 32, 256)
-    return size <= 11 and (width, message, inner) in tried
+    return size <= 11 and (width, message, inner) in UNIT_SHAPES
 
 
 @contextmanager

@@ -19,19 +19,20 @@ class Config:
     layers: int = 2
     # SwiGLU's inner width.
     inner: int = 1536
-    # How cells exchange what they know: by attention; by a feed-forward layer over positions; or by
-    # units, and then a position is not a cell but a digit in a cell, and hears the sum of what is
-    # said in its row, in its column, in its box and in its cell. All digits are then alike to the
-    # network, as all rows are, and there are no context tokens.
+    # How positions exchange what they know: by attention; by a feed-forward layer over positions;
+    # or by units, and then a position is not a cell but a digit in a cell, and hears the sum of
+    # what is said in its row, in its column, in its box and in its cell. All digits are then alike
+    # to the network, as all rows are, and there are no context tokens.
     mixer: Literal["attention", "mlp", "units"] = "attention"
     # Inner width of the feed-forward layer over positions.
     mixer_inner: int = 256
-    # Numbers that a position says to its units.
+    # Numbers that a position says to its units, for the units mixer.
     message: int = 32
     # How a cell knows its place: by rotation in attention, by row, column and box embeddings.
-    # The mlp mixer has a weight for every position and rotates nothing.
+    # The mlp mixer has a weight for every position and rotates nothing; the units mixer has none.
     positions: Literal["rotary", "grid", "both", "none"] = "rotary"
-    # Learned tokens in front of the board. The halting head reads the first.
+    # Learned tokens in front of the board. The halting head reads the first; without any, as for
+    # the units mixer, the mean of all positions.
     context_tokens: int = 1
     # Updates of z_H in a step; all but the last run without gradient.
     h_cycles: int = 3
@@ -77,6 +78,10 @@ class Config:
             )
         if self.mixer == "units" and self.positions != "none":
             raise ValueError("the units mixer knows places by their units: set positions to none")
+        if self.mixer == "units" and self.context_tokens != 1:
+            raise ValueError("the units mixer has no context tokens: leave context_tokens alone")
+        if self.mixer == "units" and self.float8:
+            raise ValueError("the units mixer has no 8 bits: leave float8 off")
         if self.unit_heads % 3 or not 0 <= self.unit_heads <= self.heads:
             raise ValueError(
                 f"unit_heads is a multiple of 3, at most the {self.heads} heads, "

@@ -104,12 +104,12 @@ class TRM(Reasoner):
         self.config = config
         self.usual_steps = config.max_steps
         # Whether a position is a digit in a cell.
-        self.candidates = config.mixer == "units"
-        embedder = CandidateEmbedder if self.candidates else Embedder
+        self.over_candidates = config.mixer == "units"
+        embedder = CandidateEmbedder if self.over_candidates else Embedder
         self.embed = embedder(config, geometry)
         self.recursion = Recursion(config, geometry)
         self.lm_head = Linear(
-            config.width, 1 if self.candidates else EMPTY + 1 + geometry.size, hidden=False
+            config.width, 1 if self.over_candidates else EMPTY + 1 + geometry.size, hidden=False
         )
         self.q_head = Linear(config.width, 1, bias=True, hidden=False)
         # Before it has learned anything the network should think on, not halt.
@@ -163,7 +163,7 @@ class TRM(Reasoner):
         self, z_H: Float[Tensor, "B L D"]
     ) -> tuple[Float[Tensor, "B cells V"], Float[Tensor, "B"]]:
         """What each cell may hold, and whether the board is right."""
-        if self.candidates:
+        if self.over_candidates:
             logits = self.lm_head(z_H).view(len(z_H), self.geometry.cells, -1)
             return logits, self.q_head(z_H.mean(dim=1))[:, 0]
         logits = self.lm_head(z_H)[:, self.config.context_tokens :]
@@ -188,7 +188,7 @@ class TRM(Reasoner):
 
     def _empty_notes(self, rows: int) -> Notes:
         positions = self.config.context_tokens + self.geometry.cells
-        if self.candidates:
+        if self.over_candidates:
             positions = self.geometry.cells * self.geometry.size
         z_H, z_L = (
             start.detach().to(self.compute_dtype).expand(rows, positions, -1)

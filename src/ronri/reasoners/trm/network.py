@@ -1,6 +1,6 @@
 """The network that TRM calls again and again, and how a board becomes vectors.
 
-Shapes: B rows, L positions (context tokens, then cells), D width.
+Shapes: B rows, L positions (context tokens, then cells; or every digit of every cell), D width.
 """
 
 from typing import final
@@ -113,10 +113,10 @@ class Block(nn.Module):
     def forward(
         self, x: Float[Tensor, "B L D"], rotary: Rotary | None, *, rough: int | None
     ) -> Float[Tensor, "B L D"]:
+        if self.units is not None:
+            return hear_and_think(x, self.units, self.feed_forward)
         if self.attention is not None:
             x = add_norm(x, self.attention(x, rotary, rough=rough))
-        elif self.units is not None:
-            return hear_and_think(x, self.units, self.feed_forward)
         else:
             assert self.mixer is not None
             x = self.mixer(x)

@@ -16,7 +16,7 @@ def unit_block(
     size: int, height: int, epsilon: float,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The result, and what its gradient needs: sums over units, and what was heard in them."""
-    assert x.is_contiguous()
+    assert all(tensor.is_contiguous() for tensor in (x, w_say, w_hear, w_gate_up, w_down))
     sums = sums_over_units(x, w_say, size, height)
     heard = heard_in_units(sums, w_hear)
     return thought(x, heard, w_gate_up, w_down, size, height, epsilon), sums, heard

@@ -8,7 +8,8 @@
 
 Vectors are short and candidates are many, so that reading and writing them is what takes the time:
 `say` reads x once and writes sums, `think` reads x once and writes the result, and the small
-product between them works on units, of which there are fewer.
+product between them works on units, of which there are fewer. `w_hear` has the factor in it by
+which sums are multiplied.
 """
 
 import functools
@@ -41,7 +42,8 @@ def say(
     outs = tl.arange(0, OUTS)
     x += puzzle * (CELLS * SIZE * WIDTH)
     sums += puzzle * (CELLS * MESSAGE)
-    kind = puzzles.to(tl.int64) * (CELLS * MESSAGE)
+    # `puzzles` may be a constant: Triton compiles a 1 into the kernel.
+    each_kind = tl.cast(puzzles, tl.int64) * (CELLS * MESSAGE)
     pooling = tl.load(pool + outs[:, None] * TILE + inside[None, :])
     if GATED:
         weight_at = weight + message[:, None] * WIDTH + numbers[None, :]
@@ -50,7 +52,7 @@ def say(
     in_columns = tl.zeros([TILE, MESSAGE], tl.float32)
     in_boxes = tl.zeros([OUTS, MESSAGE], tl.float32)
     # Where the sums of a row belong: digits to rows (units of kind 0), then cells (of kind 3).
-    in_row = sums + tl.where(outs < SIZE, outs * MESSAGE, (outs - SIZE) * MESSAGE + 3 * kind)
+    in_row = sums + tl.where(outs < SIZE, outs * MESSAGE, (outs - SIZE) * MESSAGE + 3 * each_kind)
     for row in range(SIZE):
         at = x + (row * CELLS + inside)[:, None] * WIDTH + numbers[None, :]
         here = tl.load(at, mask=(inside < CELLS)[:, None], other=0.0)
@@ -66,11 +68,11 @@ def say(
         in_boxes += pooled
         if row % HEIGHT == HEIGHT - 1:
             box = (row // HEIGHT) * (HEIGHT * SIZE) + outs - 2 * SIZE
-            box_to = sums + 2 * kind + box[:, None] * MESSAGE + message[None, :]
+            box_to = sums + 2 * each_kind + box[:, None] * MESSAGE + message[None, :]
             boxed = (outs >= 2 * SIZE) & (outs < (2 + HEIGHT) * SIZE)
             tl.store(box_to, in_boxes.to(sums.dtype.element_ty), mask=boxed[:, None])
             in_boxes = tl.zeros([OUTS, MESSAGE], tl.float32)
-    column_to = sums + kind + inside[:, None] * MESSAGE + message[None, :]
+    column_to = sums + each_kind + inside[:, None] * MESSAGE + message[None, :]
     tl.store(column_to, in_columns.to(sums.dtype.element_ty), mask=(inside < CELLS)[:, None])
 
 
@@ -87,16 +89,16 @@ def heard_by(
     column = candidates // SIZE % SIZE
     digit = candidates % SIZE
     box = row // HEIGHT * HEIGHT + column // WIDE
-    kind = puzzles.to(tl.int64) * (CELLS * NUMBERS)
+    each_kind = tl.cast(puzzles, tl.int64) * (CELLS * NUMBERS)
     start = units + puzzle * (CELLS * NUMBERS)
     numbers = tl.arange(0, NUMBERS)[None, :]
     mask = inside[:, None]
     in_row = tl.load((start + (row * SIZE + digit) * NUMBERS)[:, None] + numbers, mask, 0.0)
-    start += kind
+    start += each_kind
     in_column = tl.load((start + (column * SIZE + digit) * NUMBERS)[:, None] + numbers, mask, 0.0)
-    start += kind
+    start += each_kind
     in_box = tl.load((start + (box * SIZE + digit) * NUMBERS)[:, None] + numbers, mask, 0.0)
-    start += kind
+    start += each_kind
     in_cell = tl.load((start + (row * SIZE + column) * NUMBERS)[:, None] + numbers, mask, 0.0)
     one = in_row.to(tl.float32) + in_column.to(tl.float32)
     return one + (in_box.to(tl.float32) + in_cell.to(tl.float32))
@@ -118,7 +120,7 @@ def think(
     ROWS: tl.constexpr, PART: tl.constexpr,
 ):  # fmt: skip
     """The result for some candidates; inner numbers in parts, for want of registers."""
-    kind: tl.constexpr = x.dtype.element_ty
+    dtype: tl.constexpr = x.dtype.element_ty
     candidates = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = candidates < total
     numbers = tl.arange(0, WIDTH)
@@ -126,19 +128,19 @@ def think(
     at = candidates.to(tl.int64)[:, None] * WIDTH + numbers[None, :]
     y = tl.load(x + at, mask=inside[:, None], other=0.0).to(tl.float32)
     y += heard_by(heard, candidates, inside, puzzles, SIZE, HEIGHT, WIDTH)
-    narrow = (y * tl.rsqrt(tl.sum(y * y, 1) / WIDTH + epsilon)[:, None]).to(kind)
+    narrow = (y * tl.rsqrt(tl.sum(y * y, 1) / WIDTH + epsilon)[:, None]).to(dtype)
     gate_at = w_gate_up + part[:, None] * WIDTH + numbers[None, :]
     down_at = w_down + numbers[:, None] * INNER + part[None, :]
     result = narrow.to(tl.float32)
     for start in tl.static_range(0, INNER, PART):
         active, _, up = activated(narrow, gate_at + start * WIDTH, WIDTH, INNER)
-        result = tl.dot((active * up).to(kind), tl.trans(tl.load(down_at + start)), result)
+        result = tl.dot((active * up).to(dtype), tl.trans(tl.load(down_at + start)), result)
     result *= tl.rsqrt(tl.sum(result * result, 1) / WIDTH + epsilon)[:, None]
-    tl.store(out + at, result.to(kind), mask=inside[:, None])
+    tl.store(out + at, result.to(dtype), mask=inside[:, None])
 
 
-# How each kernel is launched: what was fastest on an H200, for vectors of 64 numbers. With some
-# other settings Triton 3.6 makes kernels that read where they must not (one stage, in `SAY`).
+# How each kernel is launched: what was fastest on an H200, for vectors of 64 numbers. With one
+# stage `say` stops with an illegal access, compiled by Triton 3.6; why was not found.
 SAY = {"num_warps": 4, "num_stages": 3}
 SUM = {"num_warps": 4, "num_stages": 3}
 THINK = {"ROWS": 64, "PART": 32, "num_warps": 4, "num_stages": 1}

@@ -31,7 +31,7 @@ def think_backward(
     Inner numbers are worked on in parts, once on the way to the result and once on the way back,
     for want of registers.
     """
-    kind: tl.constexpr = x.dtype.element_ty
+    dtype: tl.constexpr = x.dtype.element_ty
     candidates = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = candidates < total
     mask = inside[:, None]
@@ -42,7 +42,7 @@ def think_backward(
     before = tl.load(x + at, mask=mask, other=0.0).to(tl.float32)
     before += heard_by(heard, candidates, inside, puzzles, SIZE, HEIGHT, WIDTH)
     first_factor = tl.rsqrt(tl.sum(before * before, 1) / WIDTH + epsilon)
-    narrow = (before * first_factor[:, None]).to(kind)
+    narrow = (before * first_factor[:, None]).to(dtype)
     tl.store(y + at, narrow, mask=mask)
     gate_at = w_gate_up + part[:, None] * WIDTH + numbers[None, :]
     down_at = w_down + numbers[:, None] * INNER + part[None, :]
@@ -50,26 +50,26 @@ def think_backward(
     result = narrow.to(tl.float32)
     for start in tl.static_range(0, INNER, PART):
         active, _, up = activated(narrow, gate_at + start * WIDTH, WIDTH, INNER)
-        active_up = (active * up).to(kind)
+        active_up = (active * up).to(dtype)
         tl.store(hidden_at + start, active_up, mask=mask)
         result = tl.dot(active_up, tl.trans(tl.load(down_at + start)), result)
     second_factor = tl.rsqrt(tl.sum(result * result, 1) / WIDTH + epsilon)
     grad = tl.load(out_grad + at, mask=mask, other=0.0).to(tl.float32)
     grad = norm_gradient(grad, result * second_factor[:, None], second_factor, WIDTH)
-    narrow_grad = grad.to(kind)
+    narrow_grad = grad.to(dtype)
     tl.store(result_grad + at, narrow_grad, mask=mask)
     gate_grad_at = gate_up_grad + row * (2 * INNER) + part[None, :]
     for start in tl.static_range(0, INNER, PART):
         active, opening, up = activated(narrow, gate_at + start * WIDTH, WIDTH, INNER)
         hidden_grad = tl.dot(narrow_grad, tl.load(down_at + start))
-        up_grad = (hidden_grad * active).to(kind)
-        gate_grad = (hidden_grad * up * (opening + active * (1.0 - opening))).to(kind)
+        up_grad = (hidden_grad * active).to(dtype)
+        gate_grad = (hidden_grad * up * (opening + active * (1.0 - opening))).to(dtype)
         tl.store(gate_grad_at + start, gate_grad, mask=mask)
         tl.store(gate_grad_at + INNER + start, up_grad, mask=mask)
         grad = tl.dot(gate_grad, tl.load(gate_at + start * WIDTH), grad)
         grad = tl.dot(up_grad, tl.load(gate_at + (INNER + start) * WIDTH), grad)
     grad = norm_gradient(grad, narrow.to(tl.float32), first_factor, WIDTH)
-    tl.store(x_grad + at, grad.to(kind), mask=mask)
+    tl.store(x_grad + at, grad.to(dtype), mask=mask)
 
 
 @triton.jit
@@ -79,7 +79,7 @@ def say_backward(
     ROWS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of x, that of its other use included, and that of gates beside values."""
-    kind: tl.constexpr = x.dtype.element_ty
+    dtype: tl.constexpr = x.dtype.element_ty
     candidates = tl.program_id(0) * ROWS + tl.arange(0, ROWS)
     inside = candidates < total
     mask = inside[:, None]
@@ -98,16 +98,17 @@ def say_backward(
     opening = sigmoid(gate)
     active = gate * opening
     said_at = said_grad + row * (2 * MESSAGE) + message[None, :]
-    value_grad = (product_grad * active).to(kind)
+    value_grad = (product_grad * active).to(dtype)
     tl.store(said_at + MESSAGE, value_grad, mask=mask)
-    gate_grad = (product_grad * value * (opening + active * (1.0 - opening))).to(kind)
+    gate_grad = (product_grad * value * (opening + active * (1.0 - opening))).to(dtype)
     tl.store(said_at, gate_grad, mask=mask)
     grad = tl.dot(gate_grad, w_gate, grad)
     grad = tl.dot(value_grad, w_value, grad)
-    tl.store(x_grad + at, grad.to(kind), mask=mask)
+    tl.store(x_grad + at, grad.to(dtype), mask=mask)
 
 
-# How each kernel is launched, as in `units`; parts of 32 read where they must not.
+# How each kernel is launched, as in `units`. With parts of 32 `think_backward` stops with an
+# illegal access.
 THINK_BACKWARD = {"ROWS": 128, "PART": 64, "num_warps": 8, "num_stages": 1}
 SAY_BACKWARD = {"ROWS": 64, "num_warps": 4, "num_stages": 1}
 
