@@ -338,10 +338,14 @@ def write():
         partial.write_text(str(step))
         partial.rename(said)
 
-for _ in range(20):
+for turn in range(20):
+    before = said.read_text()
     child = os.fork()
     if child == 0:
         write()
+    # Half of them may die before they have come anywhere, the others not, however slow they are.
+    while turn % 2 and said.read_text() == before:
+        time.sleep(0.001)
     time.sleep(chance.uniform(0.0, 0.08))
     os.kill(child, signal.SIGKILL)
     os.waitpid(child, 0)
@@ -361,10 +365,10 @@ def test_killing_the_writer_leaves_an_intact_snapshot(tmp_path: Path) -> None:
         [sys.executable, "-c", KILLER, str(tmp_path), "1"], capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
-    # One line only: no warning was needed. And the writers came somewhere, however slow they are.
+    # One line only: no warning was needed. And the writers came somewhere.
     words, _, last = done.stdout.strip().rpartition(" ")
     assert words == "intact after"
-    assert int(last) > 0
+    assert int(last) > 5
 
 
 OFFERS = st.lists(
