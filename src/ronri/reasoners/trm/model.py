@@ -36,7 +36,7 @@ from ronri.nn.taps import Taps
 from ronri.nn.world import global_mean
 from ronri.reasoner import Lesson, Noise, Reasoner, Thought
 from ronri.reasoners.trm.config import Config
-from ronri.reasoners.trm.network import EMPTY, CandidateEmbedder, Embedder, Recursion
+from ronri.reasoners.trm.network import CandidateEmbedder, Embedder, Recursion
 from ronri.sudoku.geometry import Geometry
 
 
@@ -103,14 +103,10 @@ class TRM(Reasoner):
         super().__init__(geometry)
         self.config = config
         self.usual_steps = config.max_steps
-        # Whether a position is a digit in a cell.
-        self.over_candidates = config.mixer == "units"
-        embedder = CandidateEmbedder if self.over_candidates else Embedder
+        embedder = CandidateEmbedder if config.mixer == "units" else Embedder
         self.embed = embedder(config, geometry)
         self.recursion = Recursion(config, geometry)
-        self.lm_head = Linear(
-            config.width, 1 if self.over_candidates else EMPTY + 1 + geometry.size, hidden=False
-        )
+        self.lm_head = Linear(config.width, self.embed.outputs, hidden=False)
         self.q_head = Linear(config.width, 1, bias=True, hidden=False)
         # Before it has learned anything the network should think on, not halt.
         nn.init.zeros_(self.q_head.weight)
@@ -156,18 +152,10 @@ class TRM(Reasoner):
             z_H = z_H + self._handed_past(self.H_init, fresh, z_H)
             z_L = z_L + self._handed_past(self.L_init, fresh, z_L)
         z_H, z_L = self._cycle(z_H, z_L, x, last)
-        logits, q_halt = self._read(z_H)
+        board, whole = self.embed.apart(z_H)
+        logits = self.lm_head(board).view(len(board), self.geometry.cells, -1)
+        q_halt = self.q_head(whole)[:, 0]
         return Output(Notes(z_H, z_L), self.taps("logits", logits), q_halt.float())
-
-    def _read(
-        self, z_H: Float[Tensor, "B L D"]
-    ) -> tuple[Float[Tensor, "B cells V"], Float[Tensor, "B"]]:
-        """What each cell may hold, and whether the board is right."""
-        if self.over_candidates:
-            logits = self.lm_head(z_H).view(len(z_H), self.geometry.cells, -1)
-            return logits, self.q_head(z_H.mean(dim=1))[:, 0]
-        logits = self.lm_head(z_H)[:, self.config.context_tokens :]
-        return logits, self.q_head(z_H[:, 0])[:, 0]
 
     def _cycle(
         self,
@@ -187,11 +175,8 @@ class TRM(Reasoner):
         return z_H, z_L
 
     def _empty_notes(self, rows: int) -> Notes:
-        positions = self.config.context_tokens + self.geometry.cells
-        if self.over_candidates:
-            positions = self.geometry.cells * self.geometry.size
         z_H, z_L = (
-            start.detach().to(self.compute_dtype).expand(rows, positions, -1)
+            start.detach().to(self.compute_dtype).expand(rows, self.embed.positions, -1)
             for start in (self.H_init, self.L_init)
         )
         return Notes(z_H, z_L)

@@ -37,7 +37,10 @@ class Embedder(nn.Module):
         super().__init__()
         # Embeddings are drawn small and multiplied up, so that they learn as fast as matrices.
         self.scale = config.width**0.5
-        self.tokens = Embedding(geometry.size + 2, config.width, std=1 / self.scale)
+        # How many vectors a board is, and what is read from each: every token that may stand there.
+        self.positions = config.context_tokens + geometry.cells
+        self.outputs = EMPTY + 1 + geometry.size
+        self.tokens = Embedding(self.outputs, config.width, std=1 / self.scale)
         self.context = nn.Parameter(torch.zeros(config.context_tokens, config.width))
         self.grid: nn.ModuleList | None = None
         if config.positions in ("grid", "both"):
@@ -58,6 +61,12 @@ class Embedder(nn.Module):
         context = self.context.to(dtype).expand(len(clues), -1, -1)
         return torch.cat([context, cells], dim=1) * self.scale
 
+    def apart(
+        self, z: Float[Tensor, "B L D"]
+    ) -> tuple[Float[Tensor, "B cells D"], Float[Tensor, "B D"]]:
+        """From what the board is read, and from what whether it is right: the first token."""
+        return z[:, len(self.context) :], z[:, 0]
+
 
 @final
 class CandidateEmbedder(nn.Module):
@@ -68,6 +77,9 @@ class CandidateEmbedder(nn.Module):
     def __init__(self, config: Config, geometry: Geometry) -> None:
         super().__init__()
         self.scale = config.width**0.5
+        self.positions = geometry.cells * geometry.size
+        # From each vector one number, how likely this digit is.
+        self.outputs = 1
         self.states = Embedding(3, config.width, std=1 / self.scale)
         self.register_buffer("digits", torch.arange(1, geometry.size + 1), persistent=False)
 
@@ -77,6 +89,12 @@ class CandidateEmbedder(nn.Module):
         clue = clues[:, :, None]
         state = torch.where(clue == self.digits, 1, 2 * (clue != 0))
         return self.states(state.flatten(1), dtype) * self.scale
+
+    def apart(
+        self, z: Float[Tensor, "B L D"]
+    ) -> tuple[Float[Tensor, "B L D"], Float[Tensor, "B D"]]:
+        """From what the board is read, and from what whether it is right: the mean of all."""
+        return z, z.mean(dim=1)
 
 
 def _groups(config: Config, geometry: Geometry) -> Int32[Tensor, "heads L"] | None:
