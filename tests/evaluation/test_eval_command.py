@@ -108,7 +108,8 @@ def test_operations_of_a_network_are_those_of_its_layers(trm: str) -> None:
     attention = 4 * places * width**2 + 2 * places**2 * width
     block = attention + 3 * places * width * inner
     calls = SMALL.h_cycles * (SMALL.l_cycles + 1)
-    heads = places * width * (digits + 2) + width
+    # The board is read from the cells alone.
+    heads = 16 * width * (digits + 2) + width
     # Looking up what stands in a cell is a product of matrices too.
     assert work.begin == 2 * 16 * (digits + 2) * width
     assert work.advance == 2 * (calls * block + heads)
