@@ -61,6 +61,22 @@ def test_products_without_gradient_are_the_same(shape: tuple[int, ...], bias: bo
         torch.testing.assert_close(layer(x.expand(2, *shape)), torch.stack([expected] * 2))
 
 
+@pytest.mark.parametrize("shape", [(8,), (3, 8), (2, 3, 8)])
+def test_gates_are_the_first_part_and_values_the_second(shape: tuple[int, ...]) -> None:
+    layer = Linear(8, 6, parts=2)
+    x = torch.randn(shape)
+    gates, values = layer.weight[:3], layer.weight[3:]
+    expected = torch.sigmoid(x @ gates.T) * (x @ gates.T) * (x @ values.T)
+    with FlopCounterMode(display=False) as work:
+        torch.testing.assert_close(layer.gated(x), expected)
+    # Products without gradient are others.
+    with torch.no_grad(), FlopCounterMode(display=False) as same_work:
+        torch.testing.assert_close(layer.gated(x), expected)
+    assert same_work.get_total_flops() == work.get_total_flops() == 2 * 6 * x.numel()
+    with pytest.raises(AssertionError, match="gates and values"):
+        Linear(8, 6, parts=3).gated(x)
+
+
 def test_linear_keeps_the_variance_of_its_input() -> None:
     torch.manual_seed(0)
     found = Linear(256, 512)(torch.randn(200, 256))

@@ -110,8 +110,7 @@ class SwiGLU(nn.Module):
             if rough is not None and fused.rough.fits(*down.shape):
                 return fused.rough.swiglu(x, gate_up, down, rough)
             return fused.swiglu(x, gate_up.to(x.dtype), down.to(x.dtype))
-        gate, up = self.gate_up(x).chunk(2, dim=-1)
-        return self.down(F.silu(gate) * up)
+        return self.down(self.gate_up.gated(x))
 
 
 @final
@@ -157,13 +156,19 @@ class UnitMixer(nn.Module):
 
     def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
         height, wide = self.box
-        gate, value = self.say(x).chunk(2, dim=-1)
         # [batch, band, row, stack, column, digit, message]: boxes are where bands and stacks meet.
-        said = (F.silu(gate) * value).view(len(x), wide, height, height, wide, self.size, -1)
-        sums = (said.sum(dim=members, keepdim=True) for members in ((3, 4), (1, 2), (2, 4), 5))
+        said = self.say.gated(x).view(len(x), wide, height, height, wide, self.size, -1)
+        # A row and a box share what is said in a row of the box.
+        shared = said.sum(dim=4, keepdim=True)
+        sums = (
+            shared.sum(dim=3, keepdim=True),
+            said.sum(dim=(1, 2), keepdim=True),
+            shared.sum(dim=2, keepdim=True),
+            said.sum(dim=5, keepdim=True),
+        )
         ears = self.ears.to(x.dtype).chunk(4, dim=1)
         rows, columns, boxes, cells = (F.linear(*pair) for pair in zip(sums, ears, strict=True))
-        return (rows + columns + boxes + cells).view(x.shape)
+        return (rows + boxes + columns + cells).view(x.shape)
 
 
 def hear_and_think(
