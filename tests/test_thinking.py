@@ -136,17 +136,59 @@ def test_rows_that_halt_by_themselves_are_dropped() -> None:
     assert found.row_steps.tolist() == [3 + 1, 2 + 5]
 
 
-def test_a_puzzle_ends_when_one_of_its_boards_is_right() -> None:
-    puppet = scripted(["...", "..x", "...", "..."], halts=[1, 1, 1, 1], sure=[9.0, 0, 1, 2])
-    budget = Budget(steps=6, samples=2, halt="verified")
+def by_turns(plain: list[str], noisy: list[list[str]]) -> Puppet:
+    """A script for the plain row of each puzzle, and one for each of its rows with noise."""
+
+    def mind(state: State) -> Thought:
+        second = (state.seen == PUZZLES[1]).all(dim=1)
+        number = [0, 0]
+        boards, sure = [], []
+        for puzzle, loud in zip(second.int().tolist(), state.noise.loud.tolist(), strict=True):
+            script = noisy[puzzle][number[puzzle]] if loud else plain[puzzle]
+            number[puzzle] += loud
+            right = script[min(state.step, len(script)) - 1] == "x"
+            boards.append(SOLUTIONS[puzzle] if right else torch.full((16,), 1 + loud))
+            sure.append(1.0 if loud else 2.0)
+        return thought_of(torch.stack(boards).to(torch.uint8), confidence=torch.tensor(sure))
+
+    return Puppet(mind)
+
+
+def test_a_puzzle_ends_when_its_board_is_right() -> None:
+    puppet = scripted(["..x", "..."], halts=[1, 1])
+    budget = Budget(steps=6, halt="verified")
     frames = list(think(puppet, PUZZLES, budget))
-    assert [frame.puzzle.tolist() for frame in frames] == [[0, 0, 1, 1]] * 3 + [[1, 1]] * 3
-    assert frames[2].finished.tolist() == [True, True, False, False]
+    assert [frame.puzzle.tolist() for frame in frames] == [[0, 1]] * 3 + [[1]] * 3
+    assert frames[2].finished.tolist() == [True, False]
     found = answer(puppet, PUZZLES, budget)
     assert found.verified.tolist() == [True, False]
     assert torch.equal(found.board[0], SOLUTIONS[0])
-    assert found.steps.tolist() == [3, 6]
-    assert found.row_steps.tolist() == [6, 12]
+    assert found.steps.tolist() == found.row_steps.tolist() == [3, 6]
+
+
+def test_other_rows_help_where_the_plain_one_fails_and_end_together() -> None:
+    puppet = by_turns(["..x", "...."], [["x", "x"], ["...", ".x."]])
+    budget = Budget(steps=4, samples=3, halt="verified")
+    frames = list(think(puppet, PUZZLES, budget))
+    assert [frame.step for frame in frames] == [1, 2, 3, 4, 1, 2]
+    assert [frame.puzzle.tolist() for frame in frames] == [[0, 1]] * 3 + [[1]] + [[1, 1]] * 2
+    assert [frame.sample.tolist() for frame in frames] == [[0, 0]] * 3 + [[0]] + [[1, 2]] * 2
+    assert [frame.finished.tolist() for frame in frames[3:]] == [[True], [False] * 2, [True] * 2]
+    found = answer(puppet, PUZZLES, budget)
+    assert found.verified.tolist() == [True, True]
+    assert torch.equal(found.board, SOLUTIONS)
+    assert found.steps.tolist() == [3, 2]
+    assert found.rows.tolist() == [1, 3]
+    assert found.row_steps.tolist() == [3, 4 + 2 * 2]
+
+
+def test_where_no_row_is_right_the_surest_board_stays() -> None:
+    puppet = by_turns(["..", ".."], [["..."], ["..."]])
+    found = answer(puppet, PUZZLES, Budget(steps=3, samples=2, halt="verified"))
+    assert not found.verified.any()
+    assert (found.board == 1).all()
+    assert found.confidence.tolist() == [2.0, 2.0]
+    assert found.row_steps.tolist() == [6, 6]
 
 
 def test_no_reasoner_thinks_longer_than_makes_sense() -> None:
@@ -288,12 +330,14 @@ def test_randomness_depends_on_seed_puzzle_view_sample_and_step_alone() -> None:
     budget = Budget(steps=3, samples=3, views=2)
     together = noise_of(PUZZLES, budget, seed=4)
     assert len(together) == 2 * 2 * 3 * 3
-    # Alone, in another order, beside a copy, with more samples and views, with rows dropped.
+    # Alone, in another order, beside a copy, with more samples and views, with rows dropped, by
+    # turns.
     for other in (
         noise_of(PUZZLES[:1], budget, seed=4),
         noise_of(PUZZLES[[1, 0, 1]], budget, seed=4),
         noise_of(PUZZLES, replace(budget, samples=4, views=3), seed=4),
         noise_of(PUZZLES, replace(budget, halt="own"), seed=4),
+        noise_of(PUZZLES, replace(budget, halt="verified"), seed=4),
     ):
         shared = together.keys() & other.keys()
         assert len(shared) >= 18
@@ -313,17 +357,18 @@ def test_randomness_depends_on_seed_puzzle_view_sample_and_step_alone() -> None:
 # Frames.
 
 
-def test_frames_do_not_pile_up() -> None:
+@pytest.mark.parametrize("halt", ["fixed", "verified"])
+def test_frames_do_not_pile_up(halt: Any) -> None:
     puppet = scripted(["." * 9] * 4)
     frames: list[weakref.ref[Frame]] = []
     thoughts: list[weakref.ref[Thought]] = []
-    for frame in think(puppet, PUZZLES, Budget(steps=9, views=2)):
+    for frame in think(puppet, PUZZLES, Budget(steps=9, views=2, halt=halt)):
         frames.append(weakref.ref(frame))
         thoughts.append(weakref.ref(frame.thought))
         del frame
         assert sum(ref() is not None for ref in frames) == 0
         assert sum(ref() is not None for ref in thoughts) <= 1
-    assert len(frames) == 9
+    assert len(frames) == (18 if halt == "verified" else 9)
 
 
 def test_answers_can_be_watched_and_advance_replaced() -> None:

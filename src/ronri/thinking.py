@@ -1,7 +1,8 @@
 """Thinking: from a reasoner, puzzles and a budget to frames, and from frames to answers.
 
 One function for all reasoners. It makes a row of every puzzle x view x sample, advances all rows
-together, drops those that have ended, and yields frames that never pile up.
+together, drops those that have ended, and yields frames that never pile up. Where a right board
+ends the thinking about a puzzle, its plain row goes first, alone.
 """
 
 from collections.abc import Callable, Iterator
@@ -22,6 +23,7 @@ from ronri.reasoner import Budget, Halt, Noise, Reasoner, Thought
 class Frame:
     """One step of thinking, with views mapped back: boards and beliefs as the puzzle was given."""
 
+    # How many steps these rows have thought. Rows that begin later begin at 1.
     step: int
     # Which puzzle, view and sample each row is.
     puzzle: Int64[Tensor, "rows"]
@@ -43,9 +45,10 @@ class Answers:
     # Whether it keeps every clue and every rule; nothing else is ever called solved.
     verified: Bool[Tensor, "puzzles"]
     confidence: Float[Tensor, "puzzles"]
-    # The step at which the board was there.
+    # Steps of the row that found the board, when it was there.
     steps: Int64[Tensor, "puzzles"]
-    # Steps of all rows of the puzzle together.
+    # Rows of the puzzle that thought, and their steps together.
+    rows: Int64[Tensor, "puzzles"]
     row_steps: Int64[Tensor, "puzzles"]
 
 
@@ -67,6 +70,35 @@ def think(
     advance = reasoner.advance if advance is None else advance
     clues = clues.to(reasoner.device)
     puzzle, view, sample = _expand(len(clues), budget, clues.device)
+    solved = torch.zeros(len(clues), dtype=torch.bool, device=clues.device)
+    if budget.halt != "verified":
+        rows = puzzle, view, sample
+        yield from _together(reasoner, clues, rows, budget, solved, seed, advance)
+        return
+    # One right board is enough: rows with noise or in other views are for those puzzles alone that
+    # the plain row does not solve.
+    plain = (view == 0) & (sample == 0)
+    for wanted, allowed in ((plain, replace(budget, samples=1, views=1)), (~plain, budget)):
+        some = (wanted & ~solved[puzzle]).nonzero()[:, 0]
+        if len(some) > 0:
+            rows = puzzle[some], view[some], sample[some]
+            yield from _together(reasoner, clues, rows, allowed, solved, seed, advance)
+
+
+def _together(
+    reasoner: Reasoner,
+    clues: UInt8[Tensor, "puzzles cells"],
+    rows: tuple[Int64[Tensor, "rows"], ...],
+    budget: Budget,
+    solved: Bool[Tensor, "puzzles"],
+    seed: int,
+    advance: Advance,
+) -> Iterator[Frame]:
+    """Let some rows think: puzzle, view and sample of each. They begin together.
+
+    Puzzles that have had a right board are noted in `solved`.
+    """
+    puzzle, view, sample = rows
     puzzle_keys = _puzzle_keys(clues, seed)[puzzle]
     keys = chance.fork(chance.fork(puzzle_keys, view), sample)
     noise = Noise(keys, sample > 0, silent=budget.samples == 1)
@@ -83,17 +115,18 @@ def think(
         if views is not None:
             thought = _mapped_back(thought, views)
         verified = solves(thought.board, clues[puzzle], reasoner.geometry)
-        finished = _finished(budget.halt, thought, verified, puzzle, len(clues))
+        solved[puzzle[verified]] = True
+        finished = _finished(budget.halt, thought, solved[puzzle])
         if step == last:
             finished = torch.ones_like(finished)
         yield Frame(step, puzzle, view, sample, thought, verified, finished)
-        rows = (~finished).nonzero()[:, 0]
-        if len(rows) == 0:
+        left = (~finished).nonzero()[:, 0]
+        if len(left) == 0:
             return
-        if len(rows) < len(puzzle):
-            state = reasoner.keep(state, rows)
-            puzzle, view, sample = puzzle[rows], view[rows], sample[rows]
-            views = None if views is None else views.rows(rows)
+        if len(left) < len(puzzle):
+            state = reasoner.keep(state, left)
+            puzzle, view, sample = puzzle[left], view[left], sample[left]
+            views = None if views is None else views.rows(left)
 
 
 def answer(
@@ -112,7 +145,10 @@ def answer(
             watch(frame)
         if found is None:
             found = _nothing(len(clues), frame.thought)
-        found.row_steps.add_(torch.bincount(frame.puzzle, minlength=len(clues)))
+        thinking = torch.bincount(frame.puzzle, minlength=len(clues))
+        found.row_steps.add_(thinking)
+        if frame.step == 1:
+            found.rows.add_(thinking)
         _improve(found, frame)
     assert found is not None
     return found
@@ -152,29 +188,25 @@ def _mapped_back(thought: Thought, views: Symmetries) -> Thought:
     )
 
 
-def _finished(
-    halt: Halt,
-    thought: Thought,
-    verified: Bool[Tensor, "rows"],
-    puzzle: Int64[Tensor, "rows"],
-    puzzles: int,
-) -> Bool[Tensor, "rows"]:
+def _finished(halt: Halt, thought: Thought, solved: Bool[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
+    """Rows that need not go on; `solved` are those whose puzzle has had a right board."""
     if halt == "own":
         return thought.halted
-    if halt == "verified":
-        solved = torch.zeros(puzzles, dtype=torch.int64, device=puzzle.device)
-        return solved.index_add(0, puzzle, verified.long())[puzzle] > 0
-    return torch.zeros_like(verified)
+    return solved if halt == "verified" else torch.zeros_like(solved)
 
 
 def _nothing(puzzles: int, like: Thought) -> Answers:
     """No answer yet."""
+    steps, rows, row_steps = torch.zeros(
+        3, puzzles, dtype=torch.int64, device=like.board.device
+    ).unbind()
     return Answers(
         board=like.board.new_zeros(puzzles, like.board.shape[1]),
         verified=like.halted.new_zeros(puzzles),
         confidence=like.confidence.new_full((puzzles,), float("-inf"), dtype=torch.float32),
-        steps=torch.zeros(puzzles, dtype=torch.int64, device=like.board.device),
-        row_steps=torch.zeros(puzzles, dtype=torch.int64, device=like.board.device),
+        steps=steps,
+        rows=rows,
+        row_steps=row_steps,
     )
 
 

@@ -95,7 +95,7 @@ def test_a_network_is_scored(trm: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert (told["dtype"], told["device"]) == ("float32", "cpu")
     work = measure(loaded.reasoner, open_set("mini4").puzzles(slice(2)))
     assert work is not None
-    assert told["flops_per_puzzle"] == work.flops(4, 12.0)
+    assert told["flops_per_puzzle"] == work.flops(4.0, 12.0)
     assert f"{told['errors']} errors" in shown
     assert shown.count("not solved") == 2
     assert "samples, 2 views, halt fixed, ema weights" in shown

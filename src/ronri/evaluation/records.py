@@ -32,8 +32,9 @@ class Records:
     cells_empty: Int64[np.ndarray, "puzzles"]
     # Fraction of rows, columns and boxes that hold every digit once.
     units_satisfied: Float64[np.ndarray, "puzzles"]
-    # The step at which the board was there, and the steps of all rows of the puzzle together.
+    # Steps of the row that found the board; rows of the puzzle that thought, their steps together.
     steps: Int64[np.ndarray, "puzzles"]
+    rows: Int64[np.ndarray, "puzzles"]
     row_steps: Int64[np.ndarray, "puzzles"]
     confidence: Float32[np.ndarray, "puzzles"]
     # Time spent thinking: from clues in main memory to chosen boards in main memory, of every
@@ -118,6 +119,7 @@ def _recorded(
         cells_empty=empty.sum(axis=1),
         units_satisfied=units_satisfied(found.board, geometry).cpu().numpy().mean(axis=1),
         steps=found.steps.cpu().numpy(),
+        rows=found.rows.cpu().numpy(),
         row_steps=found.row_steps.cpu().numpy(),
         confidence=found.confidence.cpu().numpy(),
         seconds=seconds,
@@ -136,6 +138,7 @@ def _nothing(geometry: Geometry) -> Records:
         cells_empty=count,
         units_satisfied=np.zeros(0, np.float64),
         steps=count,
+        rows=count,
         row_steps=count,
         confidence=np.zeros(0, np.float32),
         seconds=0.0,

@@ -178,7 +178,7 @@ def hold(
     found = scores(records)
     flops = None
     if work is not None:
-        flops = work.flops(budget.samples * budget.views, found.row_steps_per_puzzle)
+        flops = work.flops(float(records.rows.mean()), found.row_steps_per_puzzle)
     return Trial(
         reasoner=loaded.name,
         puzzles=puzzles,

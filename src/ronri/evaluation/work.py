@@ -25,7 +25,7 @@ class Work:
     # Of the first step, which stands for all of them.
     advance: float
 
-    def flops(self, rows: int, row_steps: float) -> float:
+    def flops(self, rows: float, row_steps: float) -> float:
         return self.begin * rows + self.advance * row_steps
 
 
