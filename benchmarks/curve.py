@@ -7,6 +7,7 @@ budgets are chosen.
 """
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
@@ -21,12 +22,13 @@ from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.figures import COLOURS, MARKERS
 from ronri.evaluation.records import score
+from ronri.evaluation.scores import wilson
 from ronri.reasoner import Budget, Halt
 
 # Row-steps that a puzzle may take at most, and how they are shared: halt, samples, views. In one
 # pass every puzzle takes all of them, so it gets fewer.
 ROW_STEPS = 1024
-ONE_PASS = 256
+ONE_PASS = 128
 WAYS: tuple[tuple[Halt, int, int], ...] = (
     ("fixed", 1, 1),
     ("verified", 1, 1),
@@ -61,7 +63,7 @@ def measure(
         data, clues, solutions = "hard", suite.puzzles(slice(limit)), suite.solutions(slice(limit))
     place = loaded.reasoner.device
     result: dict[str, Any] = {
-        "reasoner": name,
+        "reasoner": Path(name).name,
         "weights_sha256": loaded.sha256,
         "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
         "commit": commit(),
@@ -124,20 +126,24 @@ def text(result: dict[str, Any]) -> str:
     rows = []
     for way in result["ways"]:
         last = way["points"][-1]
+        low, high = wilson(last["solved"], result["n"])
         rows.append(
             (
                 label(way),
                 f"{last['steps']:,}",
                 f"{way['samples']}",
                 f"{way['views']}",
+                f"{result['n']:,}",
                 f"{100 * last['solved'] / result['n']:.2f} %",
+                f"{100 * low:.2f}–{100 * high:.2f} %",
                 f"{result['n'] - last['solved']:,}",
                 f"{last['row_steps_per_puzzle']:,.1f}",
                 f"{last['ms_per_puzzle']:.2f}",
             )
         )
     head = (
-        "way", "steps", "samples", "views", "solved", "errors", "row-steps a puzzle, mean", "ms",
+        "way", "steps", "samples", "views", "puzzles", "solved", "interval", "errors",
+        "row-steps a puzzle", "ms",
     )  # fmt: skip
     return report.table(head, rows)
 
@@ -149,11 +155,14 @@ def main() -> None:
     parser.add_argument("--row-steps", type=int, default=ROW_STEPS, help="that a puzzle may take")
     parser.add_argument("--limit", type=int, help="only the first puzzles")
     parser.add_argument("--device")
+    parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
     which = "held-out" if options.held_out else "suite"
     result = measure(options.name, which, options.row_steps, options.limit, options.device)
     print(text(result))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
         report.keep("curve" if which == "suite" else "curve-held-out", result)
 

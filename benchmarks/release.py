@@ -68,7 +68,7 @@ def summary(card: dict[str, Any]) -> str:
         )
     commit = (card["commit"] or "unknown")[:7]
     cost = (
-        f"{card['parameters'] / 1e6:.2f} million parameters, trained for {card['minutes']:.1f} "
+        f"{card['parameters']:,} parameters, trained for {card['minutes']:.1f} "
         f"minutes on {card['processes']} × {card['device']} at commit `{commit}`"
     )
     where = f"src/ronri/weights/{card['name']}/card.md"

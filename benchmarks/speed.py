@@ -150,7 +150,7 @@ def main() -> None:
         measured = on_a_processor(loaded, options.count or 128)
         device = "cpu"
     here = {
-        "reasoner": options.name,
+        "reasoner": Path(options.name).name,
         "weights_sha256": loaded.sha256,
         "device": device,
         "threads": torch.get_num_threads(),

@@ -89,7 +89,7 @@ def card_text(card: dict[str, Any]) -> str:
     return f"""# {card["name"]}
 
 A `{card["reasoner"]}` reasoner for {card["board"]} boards: {card["parameters"]:,} parameters, the \
-moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:.1f} MB), and scored as \
+moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:.3g} MB), and scored as \
 rounded.
 
 Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \
