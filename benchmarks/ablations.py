@@ -3,7 +3,7 @@
 Every arm is one network with something changed, trained for a short time from the same seed and
 scored on held-out puzzles of the training lists, one pass, averaged weights. Arms are compared
 at the same time, and the clock starts when everything is compiled. Two arms that are no further
-apart than two seeds of the plain recipe are not called different.
+apart than seeds of the plain network are not called different.
 """
 
 import argparse
@@ -34,11 +34,11 @@ from ronri.training.run import Run
 
 MINUTES = 1.0
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
-# The recipe `trm` as it was before this was measured. In short runs an average over a thousand
-# updates would still remember the beginning.
+# The recipe `trm` as it was before this was measured.
 PLAIN = {
     "model": {"message": 32},
     "data": {"train": ["minimal-train=0.3", "clue17-train=0.2", "hard-train=0.5"]},
+    # In short runs an average over a thousand updates would still remember the beginning.
     "optim": {"ema": 0.99},
 }
 
@@ -232,19 +232,27 @@ def waited(device: torch.device) -> None:
 
 
 def merged(result: dict[str, Any]) -> dict[str, Any]:
-    """The result, and what was kept before of arms that were not measured again."""
+    """The result, and what was kept of arms that are the same still and not measured again."""
     if not (report.RESULTS / "ablations.json").is_file():
         return result
     again = {(one["arm"], one["minutes"]) for one in result["measured"]}
     before = report.kept("ablations")["measured"]
-    kept = [
-        one for one in before if one["arm"] in ARMS and (one["arm"], one["minutes"]) not in again
-    ]
+    kept = [one for one in before if (one["arm"], one["minutes"]) not in again and same(one)]
     order = list(ARMS)
     everything = [*kept, *result["measured"]]
     return {
         "measured": sorted(everything, key=lambda one: (one["minutes"], order.index(one["arm"])))
     }
+
+
+def same(one: dict[str, Any]) -> bool:
+    """Whether an arm is what it was when it was measured."""
+    arm = ARMS.get(one["arm"])
+    if arm is None:
+        return False
+    batch = round(one["recipe"]["batch"] / arm.batch)
+    now = json.loads(json.dumps(to_plain(settings(arm, one["minutes"], batch))))
+    return bool(now == one["recipe"])
 
 
 def text(result: dict[str, Any]) -> str:
@@ -254,7 +262,7 @@ def text(result: dict[str, Any]) -> str:
         cells = [
             f"{one['arm']}",
             f"{one['minutes']:g}",
-            f"{one['parameters'] / 1e6:.2f} M",
+            f"{one['parameters']:,}",
             f"{one['updates']:,}",
             f"{one['ms_per_update']:.1f}",
         ]

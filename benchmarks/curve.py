@@ -1,6 +1,6 @@
 """Accuracy against thinking: `python benchmarks/curve.py [NAME] [--write]`, on a GPU.
 
-How many hard puzzles are solved, and for how many row-steps, as more of them are allowed: in one
+How many hard puzzles are solved, and for how many row-steps, as more row-steps are allowed: in one
 pass, and with several symmetric views or noisy samples of which the check picks a right board.
 `--held-out` takes the held-out puzzles of the training list instead of the suite: that is where
 budgets are chosen.
@@ -72,6 +72,8 @@ def measure(
         "row_steps": row_steps,
         "ways": [],
     }
+    # What is loaded or compiled once, at the first step of all, is nobody's thinking time.
+    score(loaded.reasoner, clues[:1], solutions[:1], Budget(steps=1))
     for halt, samples, views in WAYS:
         way: dict[str, Any] = {"halt": halt, "samples": samples, "views": views, "points": []}
         for budget in budgets(halt, samples, views, row_steps):
@@ -158,6 +160,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
+    if options.row_steps < max(samples * views for _, samples, views in WAYS):
+        parser.error("that is not one step for every row")
     which = "held-out" if options.held_out else "suite"
     result = measure(options.name, which, options.row_steps, options.limit, options.device)
     print(text(result))

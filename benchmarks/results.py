@@ -34,15 +34,16 @@ released weights. Each part names the command that measured it. Suites are those
 {card["processes"]} × {card["device"]}, weights `{card["sha256"][:12]}`. Scored by \
 `python benchmarks/release.py --rescore trm`. One pass is one row without noise, views or check. \
 Where thinking is verified, it ends as soon as a board passes the check, which knows the clues and \
-the rules but no answers; row-steps are the steps of all rows of a puzzle together. Boards are the \
-argmax of what the network believes. Intervals are Wilson's, at 95 %.
+the rules but no answers; samples after the first and views begin where the plain row has failed. \
+Row-steps are the steps of all rows of a puzzle together. Boards are the argmax of what the \
+network believes. Intervals are Wilson's, at 95 %.
 
 {scores(card)}
 ## Thinking longer
 
-Hard puzzles solved, against the row-steps spent on a puzzle on average; each way may spend \
-{longer["row_steps"]:,} on a puzzle. By `python benchmarks/curve.py --write`, weights \
-`{longer["weights_sha256"][:12]}`.
+Hard puzzles solved, against the row-steps spent on a puzzle on average. Where the check decides a \
+puzzle may take {longer["row_steps"]:,}, in one pass {curve.ONE_PASS}. By `python \
+benchmarks/curve.py --write`, weights `{longer["weights_sha256"][:12]}`.
 
 ![accuracy on hard puzzles against compute]({curve.FIGURE.name})
 

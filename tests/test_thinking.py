@@ -2,6 +2,7 @@
 
 import itertools
 import weakref
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from math import isqrt
@@ -15,6 +16,7 @@ from torch import Tensor
 from grids import some_puzzles, some_solutions
 from ronri.data.stream import Batch
 from ronri.reasoner import Budget, Lesson, Noise, Reasoner, Thought
+from ronri.sudoku import exact
 from ronri.sudoku.geometry import FOUR, STANDARD, Geometry
 from ronri.thinking import Frame, answer, think
 
@@ -76,7 +78,7 @@ def scripted(
     """Each row has a script: `.x.` is wrong, right and wrong again, and stays as it ends.
 
     A row halts from step `halts` on, and is as sure as `sure` says. Wrong boards tell which row
-    they are of. Rows of the first half think about the first puzzle.
+    they are of. Rows of the first half think about the first puzzle; all of them begin together.
     """
 
     def mind(state: State) -> Thought:
@@ -107,6 +109,7 @@ def test_fixed_thinking_takes_every_step_and_the_last_board() -> None:
     assert found.verified.tolist() == [False, True]
     assert torch.equal(found.board[1], SOLUTIONS[1])
     assert found.steps.tolist() == [4, 4]
+    assert found.rows.tolist() == [1, 1]
     assert found.row_steps.tolist() == [4, 4]
 
 
@@ -133,23 +136,28 @@ def test_rows_that_halt_by_themselves_are_dropped() -> None:
     # Both rows of the first puzzle were right when they halted, the second of them surer.
     assert found.verified.tolist() == [True, True]
     assert found.steps.tolist() == [1, 2]
+    assert found.rows.tolist() == [2, 2]
     assert found.row_steps.tolist() == [3 + 1, 2 + 5]
 
 
-def by_turns(plain: list[str], noisy: list[list[str]]) -> Puppet:
-    """A script for the plain row of each puzzle, and one for each of its rows with noise."""
+def by_turns(plain: list[str], noisy: list[list[str]], sure: tuple[float, float]) -> Puppet:
+    """A script for the plain row of each puzzle, and one for each of its rows with noise.
+
+    Plain rows are as sure as `sure` says first, and noisy ones as it says then. Wrong boards have 1
+    everywhere in plain rows, 2 in noisy ones.
+    """
 
     def mind(state: State) -> Thought:
-        second = (state.seen == PUZZLES[1]).all(dim=1)
         number = [0, 0]
-        boards, sure = [], []
-        for puzzle, loud in zip(second.int().tolist(), state.noise.loud.tolist(), strict=True):
+        boards, confidence = [], []
+        for seen, loud in zip(state.seen, state.noise.loud.tolist(), strict=True):
+            puzzle = int(torch.equal(seen, PUZZLES[1]))
             script = noisy[puzzle][number[puzzle]] if loud else plain[puzzle]
             number[puzzle] += loud
             right = script[min(state.step, len(script)) - 1] == "x"
             boards.append(SOLUTIONS[puzzle] if right else torch.full((16,), 1 + loud))
-            sure.append(1.0 if loud else 2.0)
-        return thought_of(torch.stack(boards).to(torch.uint8), confidence=torch.tensor(sure))
+            confidence.append(sure[loud])
+        return thought_of(torch.stack(boards).to(torch.uint8), confidence=torch.tensor(confidence))
 
     return Puppet(mind)
 
@@ -167,28 +175,54 @@ def test_a_puzzle_ends_when_its_board_is_right() -> None:
 
 
 def test_other_rows_help_where_the_plain_one_fails_and_end_together() -> None:
-    puppet = by_turns(["..x", "...."], [["x", "x"], ["...", ".x."]])
+    puppet = by_turns(["..x", "...."], [["x", "x"], ["...", ".x."]], (0.0, 0.0))
     budget = Budget(steps=4, samples=3, halt="verified")
     frames = list(think(puppet, PUZZLES, budget))
-    assert [frame.step for frame in frames] == [1, 2, 3, 4, 1, 2]
+    assert [frame.step for frame in frames] == [1, 2, 3, 4, 5, 6]
     assert [frame.puzzle.tolist() for frame in frames] == [[0, 1]] * 3 + [[1]] + [[1, 1]] * 2
     assert [frame.sample.tolist() for frame in frames] == [[0, 0]] * 3 + [[0]] + [[1, 2]] * 2
     assert [frame.finished.tolist() for frame in frames[3:]] == [[True], [False] * 2, [True] * 2]
     found = answer(puppet, PUZZLES, budget)
     assert found.verified.tolist() == [True, True]
     assert torch.equal(found.board, SOLUTIONS)
-    assert found.steps.tolist() == [3, 2]
+    assert found.steps.tolist() == [3, 4 + 2]
     assert found.rows.tolist() == [1, 3]
     assert found.row_steps.tolist() == [3, 4 + 2 * 2]
 
 
-def test_where_no_row_is_right_the_surest_board_stays() -> None:
-    puppet = by_turns(["..", ".."], [["..."], ["..."]])
-    found = answer(puppet, PUZZLES, Budget(steps=3, samples=2, halt="verified"))
+@pytest.mark.parametrize(
+    ("sure", "winner", "steps"),
+    [((2.0, 1.0), 1, 3), ((1.0, 2.0), 2, 6), ((1.0, 1.0), 1, 3)],
+)
+def test_where_no_row_is_right_the_surest_board_wins(
+    sure: tuple[float, float], winner: int, steps: int
+) -> None:
+    puppet = by_turns(["..", ".."], [["..."] * 3] * 2, sure)
+    found = answer(puppet, PUZZLES, Budget(steps=3, samples=4, halt="verified"))
     assert not found.verified.any()
-    assert (found.board == 1).all()
-    assert found.confidence.tolist() == [2.0, 2.0]
-    assert found.row_steps.tolist() == [6, 6]
+    assert (found.board == winner).all()
+    assert found.confidence.tolist() == [max(sure)] * 2
+    assert found.steps.tolist() == [steps] * 2
+    assert found.rows.tolist() == [4, 4]
+    assert found.row_steps.tolist() == [12, 12]
+
+
+def test_another_view_may_be_right_where_the_puzzle_as_it_is_was_not() -> None:
+    """The row that sees the puzzle as it is says nothing; the others say the solution they see."""
+    seen_first: list[Tensor] = []
+
+    def mind(state: State) -> Thought:
+        seen_first.append(state.seen)
+        if len(seen_first) == 1:
+            return thought_of(torch.zeros_like(state.seen))
+        return thought_of(torch.from_numpy(exact.solve(state.seen.numpy()).solutions.copy()))
+
+    budget = Budget(steps=1, views=2, halt="verified")
+    found = answer(Puppet(mind), PUZZLES, budget)
+    assert not torch.equal(*seen_first)
+    assert torch.equal(found.board, SOLUTIONS)
+    assert found.verified.all()
+    assert found.steps.tolist() == found.rows.tolist() == [2, 2]
 
 
 def test_no_reasoner_thinks_longer_than_makes_sense() -> None:
@@ -319,10 +353,14 @@ def noise_of(clues: Tensor, budget: Budget, seed: int) -> dict[Where, tuple[Tens
         return thought_of(state.seen, halted=state.row % 3 < state.step)
 
     where = []
+    # Rows that begin later have taken fewer steps.
+    taken: Counter[tuple[int, ...]] = Counter()
     for frame in think(Puppet(mind), clues, budget, seed=seed):
         rows = zip(frame.puzzle.tolist(), frame.view.tolist(), frame.sample.tolist(), strict=True)
         for puzzle, view, sample in rows:
-            where.append((clues[puzzle].numpy().tobytes(), view, sample, frame.step))
+            taken[puzzle, view, sample] += 1
+            step = taken[puzzle, view, sample]
+            where.append((clues[puzzle].numpy().tobytes(), view, sample, step))
     return dict(zip(where, given, strict=True))
 
 
@@ -357,18 +395,18 @@ def test_randomness_depends_on_seed_puzzle_view_sample_and_step_alone() -> None:
 # Frames.
 
 
-@pytest.mark.parametrize("halt", ["fixed", "verified"])
-def test_frames_do_not_pile_up(halt: Any) -> None:
-    puppet = scripted(["." * 9] * 4)
+@pytest.mark.parametrize(("halt", "count"), [("fixed", 9), ("verified", 18)])
+def test_frames_do_not_pile_up(halt: Any, count: int) -> None:
+    puppet = by_turns(["."] * 2, [["."]] * 2, (0.0, 0.0))
     frames: list[weakref.ref[Frame]] = []
     thoughts: list[weakref.ref[Thought]] = []
-    for frame in think(puppet, PUZZLES, Budget(steps=9, views=2, halt=halt)):
+    for frame in think(puppet, PUZZLES, Budget(steps=9, samples=2, halt=halt)):
         frames.append(weakref.ref(frame))
         thoughts.append(weakref.ref(frame.thought))
         del frame
         assert sum(ref() is not None for ref in frames) == 0
         assert sum(ref() is not None for ref in thoughts) <= 1
-    assert len(frames) == (18 if halt == "verified" else 9)
+    assert len(frames) == count
 
 
 def test_answers_can_be_watched_and_advance_replaced() -> None:
@@ -391,6 +429,9 @@ def test_budgets() -> None:
     assert not Budget(steps=3, halt="verified").one_pass
     assert not Budget(steps=3, samples=2).one_pass
     assert not Budget(steps=3, views=2).one_pass
+    assert Budget(steps=3, halt="verified").depth == Budget(steps=3, samples=2).depth == 3
+    assert Budget(steps=3, samples=2, halt="verified").depth == 6
+    assert Budget(steps=3, views=2, halt="verified").depth == 6
     for steps, samples, views in ((0, 1, 1), (1, 0, 1), (1, 1, -1)):
         with pytest.raises(ValueError, match="at least 1"):
             Budget(steps=steps, samples=samples, views=views)

@@ -35,6 +35,7 @@ class Budget:
     samples: int = 1
     # Symmetric positions of the puzzle. The first is the puzzle as it is.
     views: int = 1
+    # Verified: rows with noise or in other views think after the plain one, where it has failed.
     halt: Halt = "fixed"
 
     def __post_init__(self) -> None:
@@ -42,6 +43,12 @@ class Budget:
             raise ValueError("steps, samples and views are at least 1")
         if self.halt not in get_args(Halt):
             raise ValueError(f"halt is {', '.join(get_args(Halt))}, not {self.halt!r}")
+
+    @property
+    def depth(self) -> int:
+        """Steps one after another, at most."""
+        turns = 2 if self.halt == "verified" and self.samples * self.views > 1 else 1
+        return turns * self.steps
 
     @property
     def one_pass(self) -> bool:

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from ronri.data import chance
 from ronri.data.tensors import Symmetries, random_symmetries, solves
-from ronri.reasoner import Budget, Halt, Noise, Reasoner, Thought
+from ronri.reasoner import Budget, Noise, Reasoner, Thought
 
 
 @final
@@ -23,7 +23,7 @@ from ronri.reasoner import Budget, Halt, Noise, Reasoner, Thought
 class Frame:
     """One step of thinking, with views mapped back: boards and beliefs as the puzzle was given."""
 
-    # How many steps these rows have thought. Rows that begin later begin at 1.
+    # Counted from 1, since the first rows of all began.
     step: int
     # Which puzzle, view and sample each row is.
     puzzle: Int64[Tensor, "rows"]
@@ -45,7 +45,7 @@ class Answers:
     # Whether it keeps every clue and every rule; nothing else is ever called solved.
     verified: Bool[Tensor, "puzzles"]
     confidence: Float[Tensor, "puzzles"]
-    # Steps of the row that found the board, when it was there.
+    # The step at which the board was there.
     steps: Int64[Tensor, "puzzles"]
     # Rows of the puzzle that thought, and their steps together.
     rows: Int64[Tensor, "puzzles"]
@@ -65,24 +65,25 @@ def think(
 ) -> Iterator[Frame]:
     """Let a reasoner think about puzzles, step by step.
 
-    Rows that have ended are dropped. `advance` may be a compiled form of the reasoner's own.
+    Rows that have ended are dropped. Where a right board is enough (halt verified), rows with noise
+    or in other views begin when the plain rows have ended, for puzzles that these did not solve;
+    steps are counted on. `advance` may be a compiled form of the reasoner's own.
     """
     advance = reasoner.advance if advance is None else advance
     clues = clues.to(reasoner.device)
     puzzle, view, sample = _expand(len(clues), budget, clues.device)
     solved = torch.zeros(len(clues), dtype=torch.bool, device=clues.device)
-    if budget.halt != "verified":
-        rows = puzzle, view, sample
-        yield from _together(reasoner, clues, rows, budget, solved, seed, advance)
-        return
-    # One right board is enough: rows with noise or in other views are for those puzzles alone that
-    # the plain row does not solve.
-    plain = (view == 0) & (sample == 0)
-    for wanted, allowed in ((plain, replace(budget, samples=1, views=1)), (~plain, budget)):
+    turns = [(torch.ones_like(puzzle, dtype=torch.bool), budget)]
+    if budget.halt == "verified":
+        plain = (view == 0) & (sample == 0)
+        turns = [(plain, replace(budget, samples=1, views=1)), (~plain, budget)]
+    before = 0
+    for wanted, allowed in turns:
         some = (wanted & ~solved[puzzle]).nonzero()[:, 0]
         if len(some) > 0:
             rows = puzzle[some], view[some], sample[some]
-            yield from _together(reasoner, clues, rows, allowed, solved, seed, advance)
+            yield from _together(reasoner, clues, rows, allowed, seed, advance, solved, before)
+        before += _most_steps(reasoner, budget)
 
 
 def _together(
@@ -90,13 +91,15 @@ def _together(
     clues: UInt8[Tensor, "puzzles cells"],
     rows: tuple[Int64[Tensor, "rows"], ...],
     budget: Budget,
-    solved: Bool[Tensor, "puzzles"],
     seed: int,
     advance: Advance,
+    solved: Bool[Tensor, "puzzles"],
+    before: int,
 ) -> Iterator[Frame]:
     """Let some rows think: puzzle, view and sample of each. They begin together.
 
-    Puzzles that have had a right board are noted in `solved`.
+    Where one right board is enough, `solved` learns which puzzles have had one. Others have thought
+    for `before` steps already.
     """
     puzzle, view, sample = rows
     puzzle_keys = _puzzle_keys(clues, seed)[puzzle]
@@ -109,14 +112,17 @@ def _together(
         views = random_symmetries(view_keys, reasoner.geometry).unless(view == 0)
         seen = views.apply(seen)
     state = reasoner.begin(seen, noise)
-    last = min(budget.steps, reasoner.most_steps or budget.steps)
-    for step in range(1, last + 1):
+    last = before + _most_steps(reasoner, budget)
+    for step in range(before + 1, last + 1):
         state, thought = advance(state)
         if views is not None:
             thought = _mapped_back(thought, views)
         verified = solves(thought.board, clues[puzzle], reasoner.geometry)
-        solved[puzzle[verified]] = True
-        finished = _finished(budget.halt, thought, solved[puzzle])
+        if budget.halt == "verified":
+            solved[puzzle[verified]] = True
+            finished = solved[puzzle]
+        else:
+            finished = thought.halted & (budget.halt == "own")
         if step == last:
             finished = torch.ones_like(finished)
         yield Frame(step, puzzle, view, sample, thought, verified, finished)
@@ -145,13 +151,16 @@ def answer(
             watch(frame)
         if found is None:
             found = _nothing(len(clues), frame.thought)
-        thinking = torch.bincount(frame.puzzle, minlength=len(clues))
-        found.row_steps.add_(thinking)
-        if frame.step == 1:
-            found.rows.add_(thinking)
+        found.row_steps.add_(torch.bincount(frame.puzzle, minlength=len(clues)))
+        # Every row ends once.
+        found.rows.add_(torch.bincount(frame.puzzle[frame.finished], minlength=len(clues)))
         _improve(found, frame)
     assert found is not None
     return found
+
+
+def _most_steps(reasoner: Reasoner, budget: Budget) -> int:
+    return min(budget.steps, reasoner.most_steps or budget.steps)
 
 
 def _expand(
@@ -186,13 +195,6 @@ def _mapped_back(thought: Thought, views: Symmetries) -> Thought:
         board=views.undo(thought.board),
         events=events,
     )
-
-
-def _finished(halt: Halt, thought: Thought, solved: Bool[Tensor, "rows"]) -> Bool[Tensor, "rows"]:
-    """Rows that need not go on; `solved` are those whose puzzle has had a right board."""
-    if halt == "own":
-        return thought.halted
-    return solved if halt == "verified" else torch.zeros_like(solved)
 
 
 def _nothing(puzzles: int, like: Thought) -> Answers:

@@ -198,8 +198,9 @@ def test_nothing_cannot_be_scored() -> None:
 class Counted(Reasoner):
     """Products whose operations can be counted by hand."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, right: bool = False) -> None:
         super().__init__(FOUR)
+        self.board = torch.from_numpy(SOLUTION) if right else torch.ones(16, dtype=torch.uint8)
         self.a = nn.Parameter(torch.zeros(16, 7))
         self.b = nn.Parameter(torch.zeros(7, 64))
 
@@ -216,7 +217,7 @@ class Counted(Reasoner):
         heads = (state @ self.b).view(-1, 1, 16, 4)
         beliefs = F.scaled_dot_product_attention(heads, heads, heads)[:, 0].softmax(dim=-1)
         nobody = torch.zeros(len(state), dtype=torch.bool)
-        board = torch.ones(len(state), 16, dtype=torch.uint8)
+        board = self.board.expand(len(state), -1)
         return state, Thought(beliefs, board, nobody, beliefs[:, 0, 0])
 
     def keep(self, state: Tensor, rows: Tensor) -> Tensor:
@@ -231,6 +232,16 @@ def test_operations_are_counted(puzzles: int) -> None:
     # A product, and an attention of 16 cells to 16 cells over vectors of 4: scores, then values.
     assert work.advance == 2 * 7 * 64 + 2 * (2 * 16 * 16 * 4)
     assert work.flops(rows=3.0, row_steps=5.5) == 3 * work.begin + 5.5 * work.advance
+
+
+@pytest.mark.parametrize(("right", "rows", "row_steps"), [(True, 1.0, 1.0), (False, 3.0, 6.0)])
+def test_rows_that_never_begin_cost_nothing(right: bool, rows: float, row_steps: float) -> None:
+    loaded = Loaded(Counted(right=right), "counted", "counted", None, None)
+    work = measure(loaded.reasoner, CLUES)
+    assert work is not None
+    trial = hold(loaded, PUZZLES, Budget(steps=2, samples=3, halt="verified"))
+    assert trial.scores.puzzle_accuracy == right
+    assert trial.flops_per_puzzle == work.flops(rows, row_steps)
 
 
 def test_counting_leaves_the_reasoner_alone() -> None:

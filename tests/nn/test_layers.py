@@ -163,10 +163,13 @@ def test_candidates_hear_the_sums_of_their_units(geometry: Geometry) -> None:
             total = said[:, members[(kind, *unit)]].sum(dim=1)
             ear = mixer.hear.weight[:, 5 * kind : 5 * kind + 5]
             expected[:, candidate] += total @ ear.T / size**0.5
-    torch.testing.assert_close(mixer(x), expected)
     feed_forward = SwiGLU(6, 7)
     y = add_norm(x, expected)
-    torch.testing.assert_close(hear_and_think(x, mixer, feed_forward), add_norm(y, feed_forward(y)))
+    for gradient in (True, False):
+        with torch.set_grad_enabled(gradient):
+            torch.testing.assert_close(mixer(x), expected)
+            thought = hear_and_think(x, mixer, feed_forward)
+            torch.testing.assert_close(thought, add_norm(y, feed_forward(y)))
 
 
 def test_optimisers_learn_which_matrices_are_stacked() -> None:

@@ -69,12 +69,14 @@ def test_gates_are_the_first_part_and_values_the_second(shape: tuple[int, ...]) 
     expected = torch.sigmoid(x @ gates.T) * (x @ gates.T) * (x @ values.T)
     with FlopCounterMode(display=False) as work:
         torch.testing.assert_close(layer.gated(x), expected)
-    # Products without gradient are others.
+    # Without a gradient oneDNN multiplies.
     with torch.no_grad(), FlopCounterMode(display=False) as same_work:
         torch.testing.assert_close(layer.gated(x), expected)
     assert same_work.get_total_flops() == work.get_total_flops() == 2 * 6 * x.numel()
     with pytest.raises(AssertionError, match="gates and values"):
         Linear(8, 6, parts=3).gated(x)
+    with pytest.raises(AssertionError, match="no bias"):
+        Linear(8, 6, parts=2, bias=True).gated(x)
 
 
 def test_linear_keeps_the_variance_of_its_input() -> None:

@@ -73,6 +73,17 @@ def test_the_surest_row_is_shown_and_compared_with_itself() -> None:
     assert not seen[-1].changed.any()
 
 
+def test_rows_that_begin_later_are_shown_when_they_think() -> None:
+    budget = Budget(steps=2, samples=3, halt="verified")
+    seen = moments(budget=budget, needs=99)
+    assert [moment.rows for moment in seen] == [1, 1, 2, 2]
+    assert [moment.sample for moment in seen] == [0, 0, 1, 1]
+    told = [line(moment, budget).plain for moment in seen]
+    assert [text.split(", ")[0] for text in told] == [f"step {n} of 4" for n in (1, 2, 3, 4)]
+    assert "rows 1 of 3 think" in told[0]
+    assert "rows 2 of 3 think" in told[-1]
+
+
 def test_a_board_that_passes_the_check_comes_first() -> None:
     [frame] = frames(budget=Budget(steps=1, samples=2), needs=1)
     wrong = frame.thought.board.clone()

@@ -32,7 +32,7 @@ class Records:
     cells_empty: Int64[np.ndarray, "puzzles"]
     # Fraction of rows, columns and boxes that hold every digit once.
     units_satisfied: Float64[np.ndarray, "puzzles"]
-    # Steps of the row that found the board; rows of the puzzle that thought, their steps together.
+    # The step at which the board was there; rows of the puzzle that thought; the steps of all.
     steps: Int64[np.ndarray, "puzzles"]
     rows: Int64[np.ndarray, "puzzles"]
     row_steps: Int64[np.ndarray, "puzzles"]

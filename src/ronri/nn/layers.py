@@ -168,6 +168,7 @@ class UnitMixer(nn.Module):
         )
         ears = self.ears.to(x.dtype).chunk(4, dim=1)
         rows, columns, boxes, cells = (F.linear(*pair) for pair in zip(sums, ears, strict=True))
+        # Rows and boxes first: their sum is not yet spread over columns.
         return (rows + boxes + columns + cells).view(x.shape)
 
 

@@ -85,8 +85,9 @@ class Linear(nn.Module):
     def gated(self, x: Float[Tensor, "*batch inputs"]) -> Float[Tensor, "*batch half"]:
         """`silu(gate) * value`, where the parts are matrices for gates and for values."""
         assert self.parts == 2, "a gated layer has gates and values"
+        assert self.bias is None, "a gated layer has no bias"
         if _by_onednn(x):
-            gates, values = self.weight.chunk(2)
+            gates, values = self.weight.to(x.dtype).chunk(2)
             gate = torch.ops.mkldnn._linear_pointwise(x, gates, None, "swish", [], "")
             return torch.ops.mkldnn._linear_pointwise.binary(x, gate, values, None, "mul")
         gate, value = self(x).chunk(2, dim=-1)

@@ -29,7 +29,7 @@ class Moment:
     confidence: float
     halted: bool
     verified: bool
-    # Rows that still think, and which view and sample is the one that is shown.
+    # Rows that think now, and which view and sample is the one that is shown.
     rows: int
     view: int
     sample: int

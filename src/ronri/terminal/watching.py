@@ -39,7 +39,7 @@ class Watch:
     ) -> None:
         self._console, self._budget, self._name = console, budget, name
         self._observe = Observer(clues)
-        self._delay = min(max(FILM / budget.steps, FASTEST), SLOWEST) if delay is None else delay
+        self._delay = min(max(FILM / budget.depth, FASTEST), SLOWEST) if delay is None else delay
         self._live = Live(console=console, transient=True, auto_refresh=False)
 
     def __enter__(self) -> "Watch":
@@ -90,7 +90,7 @@ def _facts(moment: Moment, budget: Budget) -> dict[str, Text]:
     """What there is to say besides the board."""
     geometry = geometry_of(moment.board)
     facts = {
-        "step": Text(f"{moment.step} of {budget.steps}"),
+        "step": Text(f"{moment.step} of {budget.depth}"),
         "belief": _bar(moment.belief),
         "confidence": _bar(moment.confidence),
         "changed": Text(_cells(int(moment.changed.sum()))),

@@ -89,7 +89,7 @@ def card_text(card: dict[str, Any]) -> str:
     return f"""# {card["name"]}
 
 A `{card["reasoner"]}` reasoner for {card["board"]} boards: {card["parameters"]:,} parameters, the \
-moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:.3g} MB), and scored as \
+moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:,.2f} MB), and scored as \
 rounded.
 
 Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \
@@ -113,9 +113,9 @@ the network believes: clues are not pasted in, nothing is searched or repaired. 
 Wilson's, at 95 %. {_shared(card["shared"])}
 
 Thinking halts after a fixed number of steps, when the network's own q says so, or when a board \
-passes the check of clues and rules (verified). Row-steps are the steps of all rows of a puzzle \
-together. What has more than one sample or view, or is verified, is test-time compute; the rest is \
-one pass.
+passes the check of clues and rules (verified); there, samples after the first and views begin \
+where the plain row has failed. Row-steps are the steps of all rows of a puzzle together. What has \
+more than one sample or view, or is verified, is test-time compute; the rest is one pass.
 
 | suite | puzzles | halt | steps | samples | views | solved | interval | errors | row-steps | ms \
 | GFLOP |

@@ -72,6 +72,7 @@ def trm_mini6() -> Recipe[Config]:
 
 
 def _small() -> Config:
+    """The network of `trm`, half as wide and with fewer cycles."""
     return Config(
         mixer="units",
         width=32,
