@@ -27,7 +27,7 @@ from ronri.evaluation.records import score
 from ronri.evaluation.scores import wilson
 from ronri.nn import devices
 from ronri.reasoner import Budget, Reasoner
-from ronri.recipe import Data, Recipe, changed, to_plain
+from ronri.recipe import Data, Recipe, changed, from_plain, to_plain
 from ronri.training.distributed import World
 from ronri.training.material import Material, gather
 from ronri.training.run import Run
@@ -36,7 +36,7 @@ MINUTES = 1.0
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 # The recipe `trm` as it was before this was measured.
 PLAIN = {
-    "model": {"message": 32},
+    "model": {"message": 32, "sure": 0.5},
     "data": {"train": ["minimal-train=0.3", "clue17-train=0.2", "hard-train=0.5"]},
     # In short runs an average over a thousand updates would still remember the beginning.
     "optim": {"ema": 0.99},
@@ -251,8 +251,8 @@ def same(one: dict[str, Any]) -> bool:
     if arm is None:
         return False
     batch = round(one["recipe"]["batch"] / arm.batch)
-    now = json.loads(json.dumps(to_plain(settings(arm, one["minutes"], batch))))
-    return bool(now == one["recipe"])
+    now = settings(arm, one["minutes"], batch)
+    return now == from_plain(type(now.model), one["recipe"])
 
 
 def text(result: dict[str, Any]) -> str:

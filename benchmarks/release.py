@@ -50,29 +50,35 @@ def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
 
 
 def summary(card: dict[str, Any]) -> str:
-    """The first screen's table: one pass of the released weights."""
-    head = ("one pass of `" + card["name"] + "`", "puzzles", "steps", "solved", "interval")
-    rows: list[tuple[str, ...]] = []
-    for score in card["scores"]:
-        if score["budget"]["halt"] != "fixed" or not score["one_pass"]:
-            continue
-        low, high = score["puzzle_accuracy_ci95"]
-        rows.append(
-            (
-                f"`{score['data']}`",
-                f"{score['n']:,}",
-                str(score["budget"]["steps"]),
-                f"{100 * score['puzzle_accuracy']:.2f} %",
-                f"{100 * low:.2f}–{100 * high:.2f} %",
-            )
-        )
+    """The first screen's table: in one pass, and with the check."""
+    scores = [score for score in card["scores"] if score["budget"]["halt"] != "own"]
+    suites = list(dict.fromkeys(score["data"] for score in scores))
+    ways = list(dict.fromkeys(Budget(**score["budget"]) for score in scores))
+    found = {(score["data"], Budget(**score["budget"])): score for score in scores}
+    rows = []
+    for suite in suites:
+        cells = [f"`{suite}`", f"{found[suite, ways[0]]['n']:,}"]
+        for way in ways:
+            low, high = (100 * bound for bound in found[suite, way]["puzzle_accuracy_ci95"])
+            mean = 100 * found[suite, way]["puzzle_accuracy"]
+            cells.append(f"{mean:.2f} % ({low:.2f}–{high:.2f})")
+        rows.append(tuple(cells))
+    head = (f"solved by `{card['name']}`", "puzzles", *map(_way, ways))
     commit = (card["commit"] or "unknown")[:7]
     cost = (
         f"{card['parameters']:,} parameters, trained for {card['minutes']:.1f} "
         f"minutes on {card['processes']} × {card['device']} at commit `{commit}`"
     )
     where = f"src/ronri/weights/{card['name']}/card.md"
-    return f"{report.table(head, rows)}\n{cost}: [the card]({where}).\n"
+    return (
+        f"{report.table(head, rows)}\n{cost}: [the card]({where}). In brackets the 95 % interval.\n"
+    )
+
+
+def _way(budget: Budget) -> str:
+    if budget.one_pass:
+        return f"one pass, {budget.steps} steps"
+    return f"checked, up to {budget.samples} samples of {budget.steps} steps"
 
 
 def main() -> None:

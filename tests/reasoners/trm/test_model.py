@@ -1,6 +1,7 @@
 """TRM: the counts of the paper, where gradients flow, the carry, halting, and every option."""
 
 import itertools
+import math
 from collections import Counter
 from dataclasses import replace
 from typing import Any
@@ -217,6 +218,7 @@ def test_every_option_learns_and_thinks(options: dict[str, Any]) -> None:
         ({"shallow": 1.5}, "shallow is a part of a run, from 0 to 1"),
         ({"context_tokens": 0}, "context_tokens is at least 1"),
         ({"h_cycles": 0}, "cycles is at least 1"),
+        ({"sure": 1.0}, "sure is a probability between 0 and 1"),
         ({"max_steps": 1}, "max_steps is at least 2"),
         ({"carry": False, "supervise": "halted"}, "without the carry no slot halts"),
     ],
@@ -315,6 +317,21 @@ def test_slots_halt_when_they_are_sure_or_out_of_steps() -> None:
     assert halted(sure(model_of(), 0.01), [1, 2, 3, 4]).all()
     again = model_of().training_step(lessons(), carry_at(model_of(), [3] * 6), NOW).carry
     assert again.steps.tolist() == [0] * 6
+
+
+@pytest.mark.parametrize(("least", "q", "halts"), [(0.5, 0.01, True), (0.5, -0.01, False)])
+@pytest.mark.parametrize("stricter", [False, True])
+def test_rows_that_think_halt_when_they_are_as_sure_as_they_are_asked_to_be(
+    least: float, q: float, halts: bool, stricter: bool
+) -> None:
+    """Slots in training do not know of it."""
+    if stricter:
+        # A probability of 0.9 is a logit of log 9.
+        least, q = 0.9, q + math.log(9)
+    model = sure(model_of(replace(SMALL, sure=least)), q)
+    (frame,) = think(model, lessons().clues, Budget(steps=1))
+    assert frame.thought.halted.tolist() == [halts] * SLOTS
+    assert halted(model, [1]).tolist() == [q > 0]
 
 
 def test_exploration_sends_sure_slots_on() -> None:

@@ -59,6 +59,9 @@ class Config:
     cross_entropy: Literal["stablemax", "softmax"] = "stablemax"
     # Weight of the halting loss.
     halt_weight: float = 0.5
+    # Rows that think halt by themselves when they are sure of their board by more than this. Slots
+    # in training do when they are more sure than not.
+    sure: float = 0.5
     # Noise on the latents at each step of thinking, for samples after the first.
     noise: float = 0.3
 
@@ -93,5 +96,7 @@ class Config:
             raise ValueError("without the carry no slot halts: set supervise to every")
         if not 0 <= self.shallow <= 1:
             raise ValueError(f"shallow is a part of a run, from 0 to 1, not {self.shallow}")
+        if not 0 < self.sure < 1:
+            raise ValueError(f"sure is a probability between 0 and 1, not {self.sure}")
         if self.max_steps < 2:
             raise ValueError("max_steps is at least 2: a step to think and a step to answer")

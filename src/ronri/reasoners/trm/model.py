@@ -18,6 +18,7 @@ Shapes: B rows, L positions (context tokens, then cells; or every digit of every
 V tokens that a cell may hold, of which the last are the digits.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import final
@@ -315,7 +316,7 @@ class TRM(Reasoner):
         thought = Thought(
             beliefs=self._beliefs(output.logits),
             board=self._board(output.logits),
-            halted=output.q_halt > 0,
+            halted=output.q_halt > math.log(self.config.sure / (1 - self.config.sure)),
             confidence=torch.sigmoid(output.q_halt),
         )
         return State(state.x, output.notes, state.noise, state.step + 1), thought

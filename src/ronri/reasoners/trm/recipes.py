@@ -19,6 +19,7 @@ def trm() -> Recipe[Config]:
             h_cycles=2,
             l_cycles=5,
             cross_entropy="softmax",
+            sure=0.95,
         ),
         data=Data(
             train=(
