@@ -266,16 +266,15 @@ def text(result: dict[str, Any]) -> str:
             f"{one['updates']:,}",
             f"{one['ms_per_update']:.1f}",
         ]
-        for found in one["scores"]:
+        for found in (*one["scores"], one["raw"][0]):
             low, high = (100 * bound for bound in wilson(found["solved"], found["n"]))
             cells.append(f"{100 * found['solved'] / found['n']:.1f} % ({low:.1f}–{high:.1f})")
-        cells.append(f"{100 * one['raw'][0]['solved'] / one['raw'][0]['n']:.1f} %")
         rows.append(tuple(cells))
     first = result["measured"][0]["scores"]
     head = (
         "arm", "minutes", "parameters", "updates", "ms an update",
         *(f"{found['data'].removesuffix('-train')}, {found['steps']} steps" for found in first),
-        f"without averaging, {first[0]['data'].removesuffix('-train')}",
+        f"{first[0]['data'].removesuffix('-train')} without averaging, {first[0]['steps']} steps",
     )  # fmt: skip
     counts = ", ".join(
         f"{found['n']:,} of `{found['data']}`" for found in first if found["steps"] == 16

@@ -8,12 +8,13 @@ budgets are chosen.
 
 import argparse
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import torch
 from matplotlib.figure import Figure
-from matplotlib.ticker import PercentFormatter
+from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
 import report
 from ablations import held_out
@@ -23,30 +24,35 @@ from ronri.evaluation.commit import commit
 from ronri.evaluation.figures import COLOURS, MARKERS
 from ronri.evaluation.records import score
 from ronri.evaluation.scores import wilson
-from ronri.reasoner import Budget, Halt
+from ronri.reasoner import Budget
 
-# Row-steps that a puzzle may take at most, and how they are shared: halt, samples, views. In one
-# pass every puzzle takes all of them, so it gets fewer.
+# Row-steps that a puzzle may take at most. In one pass every puzzle takes all of them, so it gets
+# fewer.
 ROW_STEPS = 1024
 ONE_PASS = 128
-WAYS: tuple[tuple[Halt, int, int], ...] = (
-    ("fixed", 1, 1),
-    ("verified", 1, 1),
-    ("verified", 1, 16),
-    ("verified", 4, 1),
-    ("verified", 16, 1),
-    ("verified", 64, 1),
-)
 FIGURE = report.ROOT / "docs" / "hard.svg"
 
 
-def budgets(halt: Halt, samples: int, views: int, row_steps: int) -> list[Budget]:
-    """1, 2, 4, … steps, as far as they are allowed."""
-    most = (min(row_steps, ONE_PASS) if halt == "fixed" else row_steps) // (samples * views)
-    return [
-        Budget(steps=2**power, samples=samples, views=views, halt=halt)
-        for power in range(most.bit_length())
-    ]
+def ways(row_steps: int) -> dict[str, list[Budget]]:
+    """What there may be more and more of."""
+    return {
+        "one pass, more steps": [Budget(steps=n) for n in _up_to(min(row_steps, ONE_PASS))],
+        "checked, more steps": [Budget(steps=n, halt="verified") for n in _up_to(row_steps)],
+        "checked, more views": [
+            Budget(steps=64, views=n, halt="verified") for n in _up_to(row_steps // 64)
+        ],
+        "checked, more samples": [
+            Budget(steps=64, samples=n, halt="verified") for n in _up_to(row_steps // 64)
+        ],
+        "checked, more short samples": [
+            Budget(steps=16, samples=n, halt="verified") for n in _up_to(row_steps // 16)
+        ],
+    }
+
+
+def _up_to(most: int) -> list[int]:
+    """1, 2, 4, …"""
+    return [2**power for power in range(most.bit_length())]
 
 
 def measure(
@@ -70,71 +76,70 @@ def measure(
         "data": data,
         "n": len(clues),
         "row_steps": row_steps,
-        "ways": [],
+        "ways": {},
     }
     # What is loaded or compiled once, at the first step of all, is nobody's thinking time.
     score(loaded.reasoner, clues[:1], solutions[:1], Budget(steps=1))
-    for halt, samples, views in WAYS:
-        way: dict[str, Any] = {"halt": halt, "samples": samples, "views": views, "points": []}
-        for budget in budgets(halt, samples, views, row_steps):
+    for way, budgets in ways(row_steps).items():
+        points = []
+        for budget in budgets:
             found = score(loaded.reasoner, clues, solutions, budget)
-            way["points"].append(
+            points.append(
                 {
-                    "steps": budget.steps,
+                    "budget": asdict(budget),
                     "solved": int(found.solved.sum()),
                     "row_steps_per_puzzle": float(found.row_steps.mean()),
                     "ms_per_puzzle": 1000 * found.seconds / len(clues),
                 }
             )
-        result["ways"].append(way)
-        print(way, flush=True)
+        result["ways"][way] = points
+        print(way, points, flush=True)
     return result
 
 
-def label(way: dict[str, Any]) -> str:
-    if way["halt"] == "fixed":
-        return "one pass"
-    counts = {"sample": way["samples"], "view": way["views"]}
-    words = [f"{n} {what}s" for what, n in counts.items() if n > 1]
-    return ", ".join(["checked", *words])
-
-
 def draw(result: dict[str, Any], path: Path) -> None:
-    figure = Figure(figsize=(7.2, 4.2), layout="constrained")
-    axes = figure.subplots()
-    for number, way in enumerate(result["ways"]):
-        axes.plot(
-            [point["row_steps_per_puzzle"] for point in way["points"]],
-            [point["solved"] / result["n"] for point in way["points"]],
-            label=label(way),
-            color=COLOURS[number % len(COLOURS)],
-            marker=MARKERS[number % len(MARKERS)],
-            markersize=5,
-        )
-    axes.set_xscale("log", base=2)
-    axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
-    axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
-    axes.set_xlabel("row-steps spent on a puzzle, on average")
-    axes.set_ylabel("solved")
-    axes.set_title(f"{result['reasoner']} on {result['data']}, {result['n']:,} puzzles", loc="left")
-    axes.grid(color="0.9")
-    axes.spines[["top", "right"]].set_visible(False)
-    axes.legend(frameon=False)
+    """What is solved, and, closer, what is not."""
+    figure = Figure(figsize=(9.6, 4.2), layout="constrained")
+    solved, left = figure.subplots(1, 2)
+    for (way, points), colour, marker in zip(
+        result["ways"].items(), COLOURS, MARKERS, strict=False
+    ):
+        spent = [point["row_steps_per_puzzle"] for point in points]
+        share = [point["solved"] / result["n"] for point in points]
+        style = {"color": colour, "marker": marker, "markersize": 4}
+        solved.plot(spent, share, label=way, **style)
+        left.plot(spent, [1 - one for one in share], **style)
+    for axes, what in ((solved, "solved"), (left, "not solved")):
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axes.set_xlabel("row-steps spent on a puzzle, on average")
+        axes.set_ylabel(what)
+        axes.grid(color="0.9")
+        axes.spines[["top", "right"]].set_visible(False)
+    solved.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+    left.set_yscale("log")
+    left.yaxis.set_major_locator(LogLocator(subs=(1, 2, 5)))
+    left.yaxis.set_major_formatter(lambda y, _: f"{100 * y:g}%")
+    left.yaxis.set_minor_formatter(NullFormatter())
+    solved.set_title(
+        f"{result['reasoner']} on {result['data']}, {result['n']:,} puzzles", loc="left"
+    )
+    solved.legend(frameon=False)
     figure.savefig(path, metadata={"Date": None})
 
 
 def text(result: dict[str, Any]) -> str:
     """What each way comes to in the end."""
     rows = []
-    for way in result["ways"]:
-        last = way["points"][-1]
+    for way, points in result["ways"].items():
+        last = points[-1]
         low, high = wilson(last["solved"], result["n"])
         rows.append(
             (
-                label(way),
-                f"{last['steps']:,}",
-                f"{way['samples']}",
-                f"{way['views']}",
+                way,
+                f"{last['budget']['steps']:,}",
+                f"{last['budget']['samples']}",
+                f"{last['budget']['views']}",
                 f"{result['n']:,}",
                 f"{100 * last['solved'] / result['n']:.2f} %",
                 f"{100 * low:.2f}–{100 * high:.2f} %",
@@ -160,8 +165,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
-    if options.row_steps < max(samples * views for _, samples, views in WAYS):
-        parser.error("that is not one step for every row")
+    if options.row_steps < 64:
+        parser.error("a row of 64 steps is the least")
     which = "held-out" if options.held_out else "suite"
     result = measure(options.name, which, options.row_steps, options.limit, options.device)
     print(text(result))

@@ -50,7 +50,8 @@ benchmarks/curve.py --write`, weights `{longer["weights_sha256"][:12]}`.
 {curve.text(longer)}
 ## How long an answer takes
 
-By `python benchmarks/speed.py --write`, from clues in memory to boards in memory.
+By `python benchmarks/speed.py --write`, from clues in memory to boards in memory; one row, \
+weights `{card["sha256"][:12]}`.
 
 {speed.text(spent)}
 ## What each choice is worth
