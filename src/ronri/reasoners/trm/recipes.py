@@ -5,22 +5,26 @@ from dataclasses import replace
 from ronri.reasoners.trm.config import Config
 from ronri.recipe import Data, Optim, Recipe
 
+# Our own network, and one that is half as wide and has fewer cycles.
+_OURS = Config(
+    mixer="units",
+    width=64,
+    message=64,
+    inner=128,
+    positions="none",
+    h_cycles=2,
+    l_cycles=5,
+    cross_entropy="softmax",
+    sure=0.95,
+)
+_SMALL = replace(_OURS, width=32, message=16, inner=64, l_cycles=2, max_steps=8)
+
 
 def trm() -> Recipe[Config]:
     """Ours, small because all digits, all rows, all columns and all boxes are alike to it."""
     return Recipe(
         reasoner="trm",
-        model=Config(
-            mixer="units",
-            width=64,
-            message=64,
-            inner=128,
-            positions="none",
-            h_cycles=2,
-            l_cycles=5,
-            cross_entropy="softmax",
-            sure=0.95,
-        ),
+        model=_OURS,
         data=Data(
             train=(
                 "minimal-train=0.25",
@@ -43,7 +47,7 @@ def trm_mini4() -> Recipe[Config]:
     return Recipe(
         reasoner="trm",
         board="4x4",
-        model=_small(),
+        model=_SMALL,
         data=Data(train=("mini4-train",), validation=0.05),
         optim=Optim(name="muon", lr=1e-3, matrix_lr=0.01, warmup=50, ema=0.98),
         batch=64,
@@ -60,7 +64,7 @@ def trm_mini6() -> Recipe[Config]:
     return Recipe(
         reasoner="trm",
         board="6x6",
-        model=_small(),
+        model=_SMALL,
         data=Data(train=("mini6-train",)),
         optim=Optim(name="muon", lr=1e-3, matrix_lr=0.01, warmup=50, ema=0.98),
         batch=64,
@@ -69,21 +73,6 @@ def trm_mini6() -> Recipe[Config]:
         validate_every=200,
         validation_steps=16,
         checkpoint_every=200,
-    )
-
-
-def _small() -> Config:
-    """The network of `trm`, half as wide and with fewer cycles."""
-    return Config(
-        mixer="units",
-        width=32,
-        message=16,
-        inner=64,
-        positions="none",
-        h_cycles=2,
-        l_cycles=2,
-        cross_entropy="softmax",
-        max_steps=8,
     )
 
 
