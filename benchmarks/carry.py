@@ -76,7 +76,8 @@ def text(result: dict[str, Any]) -> str:
                 f"{100 * low:.1f}–{100 * high:.1f} %",
             )
         )
-    where = f"{result['minutes']:g} minutes each on {result['threads']} threads of a processor"
+    many = "minute" if result["minutes"] == 1 else "minutes"
+    where = f"{result['minutes']:g} {many} each on {result['threads']} threads of a processor"
     what = f"`trm-mini6` with {STEPS} steps, {where}, one seed; raw weights on `mini6`"
     tuned = "Learning rate and batch are those of the first way"
     return f"{report.table(head, rows)}\n{what}. {tuned}.\n"

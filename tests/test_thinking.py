@@ -190,19 +190,16 @@ def test_other_rows_help_where_the_plain_one_fails_and_end_together() -> None:
     assert found.row_steps.tolist() == [3, 4 + 2 * 2]
 
 
-@pytest.mark.parametrize(
-    ("sure", "winner", "steps"),
-    [((2.0, 1.0), 1, 3), ((1.0, 2.0), 2, 6), ((1.0, 1.0), 1, 3)],
-)
+@pytest.mark.parametrize(("sure", "winner"), [((2.0, 1.0), 1), ((1.0, 2.0), 2), ((1.0, 1.0), 1)])
 def test_where_no_row_is_right_the_surest_board_wins(
-    sure: tuple[float, float], winner: int, steps: int
+    sure: tuple[float, float], winner: int
 ) -> None:
     puppet = by_turns(["..", ".."], [["..."] * 3] * 2, sure)
     found = answer(puppet, PUZZLES, Budget(steps=3, samples=4, halt="verified"))
     assert not found.verified.any()
     assert (found.board == winner).all()
     assert found.confidence.tolist() == [max(sure)] * 2
-    assert found.steps.tolist() == [steps] * 2
+    assert found.steps.tolist() == [6, 6]
     assert found.rows.tolist() == [4, 4]
     assert found.row_steps.tolist() == [12, 12]
 

@@ -45,7 +45,7 @@ class Answers:
     # Whether it keeps every clue and every rule; nothing else is ever called solved.
     verified: Bool[Tensor, "puzzles"]
     confidence: Float[Tensor, "puzzles"]
-    # The step at which the board was there.
+    # The step at which the board was there; all of them where a right one was wanted and not found.
     steps: Int64[Tensor, "puzzles"]
     # Rows of the puzzle that thought, and their steps together.
     rows: Int64[Tensor, "puzzles"]
@@ -155,6 +155,10 @@ def answer(
         # Every row ends once.
         found.rows.add_(torch.bincount(frame.puzzle[frame.finished], minlength=len(clues)))
         _improve(found, frame)
+        if budget.halt == "verified":
+            # Without a right board all steps were taken for nothing.
+            left = frame.finished & ~found.verified[frame.puzzle]
+            found.steps[frame.puzzle[left]] = frame.step
     assert found is not None
     return found
 

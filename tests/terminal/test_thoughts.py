@@ -84,6 +84,18 @@ def test_rows_that_begin_later_are_shown_when_they_think() -> None:
     assert "rows 2 of 3 think" in told[-1]
 
 
+def test_a_row_that_begins_later_is_compared_with_what_was_shown() -> None:
+    first, second = frames(budget=Budget(steps=1, samples=2, halt="verified"), needs=99)
+    observe = Observer(CLUES)
+    shown = observe(first)
+    board = second.thought.board.clone()
+    board[0, :5] = shown.board[0] % 9 + 1
+    later = observe(replace(second, thought=replace(second.thought, board=board)))
+    assert later.sample == 1
+    assert later.changed.tolist() == (board[0].numpy() != shown.board).tolist()
+    assert later.changed[:5].any()
+
+
 def test_a_board_that_passes_the_check_comes_first() -> None:
     [frame] = frames(budget=Budget(steps=1, samples=2), needs=1)
     wrong = frame.thought.board.clone()

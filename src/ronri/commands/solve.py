@@ -59,7 +59,7 @@ def solve(
         Literal["fixed", "own", "verified"] | None,
         arg(
             help="When to stop: after all steps, when the network itself says so, or when a board "
-            "passes the check.",
+            "passes the check; then other samples and views begin after the first has failed.",
             help_behavior_hint="(default: verified)",
         ),
     ] = None,

@@ -32,7 +32,8 @@ class Records:
     cells_empty: Int64[np.ndarray, "puzzles"]
     # Fraction of rows, columns and boxes that hold every digit once.
     units_satisfied: Float64[np.ndarray, "puzzles"]
-    # The step at which the board was there; rows of the puzzle that thought; the steps of all.
+    # The step at which the board was there, or all where a right one was wanted and not found; rows
+    # of the puzzle that thought; the steps of all rows.
     steps: Int64[np.ndarray, "puzzles"]
     rows: Int64[np.ndarray, "puzzles"]
     row_steps: Int64[np.ndarray, "puzzles"]

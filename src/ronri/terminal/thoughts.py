@@ -20,7 +20,8 @@ class Moment:
     clues: UInt8[np.ndarray, "cells"]
     board: UInt8[np.ndarray, "cells"]
     beliefs: Float32[np.ndarray, "cells digits"]
-    # Cells whose digit is another one than a step ago.
+    # Cells whose digit is another one than a step ago, or, where the row began later, than what
+    # another row had.
     changed: Bool[np.ndarray, "cells"]
     # Cells that break a rule. Seeing them takes the rules, not the answer.
     wrong: frozenset[int]
@@ -51,6 +52,7 @@ class Observer:
     def __init__(self, clues: UInt8[np.ndarray, "cells"]) -> None:
         self._clues = clues
         self._boards: dict[tuple[int, int], np.ndarray] = {}
+        self._shown: np.ndarray | None = None
 
     def __call__(self, frame: Frame) -> Moment:
         thought = frame.thought
@@ -59,8 +61,9 @@ class Observer:
         boards = thought.board.cpu().numpy()
         names = list(zip(frame.view.tolist(), frame.sample.tolist(), strict=True))
         board = boards[row]
-        before = self._boards.get(names[row], board)
-        self._boards = dict(zip(names, boards, strict=True))
+        # A row that has just begun is compared with what was shown last.
+        before = self._boards.get(names[row], board if self._shown is None else self._shown)
+        self._boards, self._shown = dict(zip(names, boards, strict=True)), board
         return Moment(
             step=frame.step,
             clues=self._clues,

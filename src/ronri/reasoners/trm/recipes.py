@@ -52,10 +52,10 @@ def trm_mini4() -> Recipe[Config]:
         optim=Optim(name="muon", lr=1e-3, matrix_lr=0.01, warmup=50, ema=0.98),
         batch=64,
         base_batch=64,
-        steps=400,
-        validate_every=100,
+        steps=600,
+        validate_every=200,
         validation_steps=8,
-        checkpoint_every=100,
+        checkpoint_every=200,
     )
 
 
