@@ -184,7 +184,7 @@ def test_the_pages(ronri: Ronri) -> None:
     for text in ("--optim.lr FLOAT", "Learning rate, for batches", "--model.width", "--data.train"):
         assert text in page
     assert "--resume" in page
-    assert "(default: 600)" in page
+    assert "(default: 128)" in page
 
 
 @pytest.mark.parametrize(

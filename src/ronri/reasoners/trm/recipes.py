@@ -5,7 +5,7 @@ from dataclasses import replace
 from ronri.reasoners.trm.config import Config
 from ronri.recipe import Data, Optim, Recipe
 
-# Our own network, and one that is half as wide and has fewer cycles.
+# Our own network.
 _OURS = Config(
     mixer="units",
     width=64,
@@ -17,7 +17,6 @@ _OURS = Config(
     cross_entropy="softmax",
     sure=0.95,
 )
-_SMALL = replace(_OURS, width=32, message=16, inner=64, l_cycles=2, max_steps=8)
 
 
 def trm() -> Recipe[Config]:
@@ -43,16 +42,24 @@ def trm() -> Recipe[Config]:
 
 
 def trm_mini4() -> Recipe[Config]:
-    """4x4 boards on a laptop's processor, in half a minute."""
+    """4x4 boards on a laptop's processor, in a minute or two."""
     return Recipe(
         reasoner="trm",
         board="4x4",
-        model=_SMALL,
+        model=Config(
+            width=64,
+            heads=2,
+            inner=128,
+            positions="both",
+            h_cycles=2,
+            l_cycles=2,
+            max_steps=8,
+        ),
         data=Data(train=("mini4-train",), validation=0.05),
-        optim=Optim(name="muon", lr=1e-3, matrix_lr=0.01, warmup=50, ema=0.98),
-        batch=64,
-        base_batch=64,
-        steps=600,
+        optim=Optim(name="muon", lr=2e-3, matrix_lr=0.01, warmup=50, ema=0.99),
+        batch=128,
+        base_batch=128,
+        steps=800,
         validate_every=200,
         validation_steps=8,
         checkpoint_every=200,
@@ -64,7 +71,7 @@ def trm_mini6() -> Recipe[Config]:
     return Recipe(
         reasoner="trm",
         board="6x6",
-        model=_SMALL,
+        model=replace(_OURS, width=32, message=16, inner=64, l_cycles=2, max_steps=8),
         data=Data(train=("mini6-train",)),
         optim=Optim(name="muon", lr=1e-3, matrix_lr=0.01, warmup=50, ema=0.98),
         batch=64,
