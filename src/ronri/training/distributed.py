@@ -123,7 +123,7 @@ def join_world(device: str | None) -> Iterator[World]:
     size = int(os.environ.get("WORLD_SIZE", "1"))
     if size == 1:
         place = devices.pick(device)
-        if place.type == "cuda":
+        if place.type == "cuda" and place.index is not None:
             # Streams and random states are those of the current GPU.
             torch.cuda.set_device(place)
         yield World(0, 1, place)
