@@ -17,8 +17,8 @@ from ronri.terminal import pencil
 from ronri.terminal.thoughts import Moment, Observer
 from ronri.thinking import think
 
-# Arto Inkala, 2010.
-PUZZLE = "..53.....8......2..7..1.5..4....53...1..7...6..32...8..6.5....9..4....3......97.."
+# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses 55 times.
+PUZZLE = "2..8....6.....4.8...9.7.1....14.7.......3..1..3.9..4..56.....2...7.4.3.......5..."
 # Seconds that a step, and the last one, is shown.
 SECONDS, PAUSE = 0.8, 4.0
 # Sizes of a tile, of the gap between boxes, and of what is written beside the board.

@@ -12,6 +12,7 @@ import killing
 import laptop
 import release
 import report
+import results
 import suites
 import training
 from ronri import loading
@@ -53,6 +54,11 @@ def test_scores_in_the_readme_are_those_of_the_card() -> None:
         assert hashlib.sha256(weights).hexdigest() == card["sha256"]
     card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
     assert report.block(release.PAGE, "scores") == release.summary(card)
+
+
+def test_results_are_those_of_the_result_files() -> None:
+    """And these are of the released weights: the page refuses others."""
+    assert results.PAGE.read_text() == results.page()
 
 
 def test_what_was_measured_of_training_is_what_the_documents_say() -> None:
