@@ -1,13 +1,14 @@
 """Accuracy against thinking: `python benchmarks/curve.py [NAME] [--write]`, on a GPU.
 
 How many hard puzzles are solved, and for how many row-steps, as more row-steps are allowed: in one
-pass, and with several symmetric views or noisy samples of which the check picks a right board.
-`--held-out` takes the held-out puzzles of the training list instead of the suite: that is where
-budgets are chosen.
+pass, and with several symmetric views, noisy samples or both, of which the check picks a right
+board. `--held-out` takes the held-out puzzles of the training list instead of the suite: that is
+where budgets are chosen.
 """
 
 import argparse
 import json
+import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,10 @@ def ways(row_steps: int) -> dict[str, list[Budget]]:
         ],
         "checked, more samples": [
             Budget(steps=64, samples=n, halt="verified") for n in _up_to(row_steps // 64)
+        ],
+        "checked, more views and samples": [
+            Budget(steps=64, views=n, samples=n, halt="verified")
+            for n in _up_to(math.isqrt(row_steps // 64))
         ],
         "checked, more short samples": [
             Budget(steps=16, samples=n, halt="verified") for n in _up_to(row_steps // 16)

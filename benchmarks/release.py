@@ -78,7 +78,7 @@ def summary(card: dict[str, Any]) -> str:
 def _way(budget: Budget) -> str:
     if budget.one_pass:
         return f"one pass, {budget.steps} steps"
-    return f"checked, up to {budget.samples} samples of {budget.steps} steps"
+    return f"checked, up to {budget.samples * budget.views} tries of {budget.steps} steps"
 
 
 def main() -> None:
