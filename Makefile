@@ -3,7 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses 55 times.
+# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses about 55 times.
 HARD := 2..8....6.....4.8...9.7.1....14.7.......3..1..3.9..4..56.....2...7.4.3.......5...
 
 .PHONY: demo test lint types unit bench format clean help

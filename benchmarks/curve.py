@@ -13,6 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
@@ -106,12 +107,10 @@ def draw(result: dict[str, Any], path: Path) -> None:
     """What is solved, and, closer, what is not."""
     figure = Figure(figsize=(9.6, 4.2), layout="constrained")
     solved, left = figure.subplots(1, 2)
-    for (way, points), colour, marker in zip(
-        result["ways"].items(), COLOURS, MARKERS, strict=False
-    ):
+    for number, (way, points) in enumerate(result["ways"].items()):
         spent = [point["row_steps_per_puzzle"] for point in points]
         share = [point["solved"] / result["n"] for point in points]
-        style = {"color": colour, "marker": marker, "markersize": 4}
+        style = {"color": COLOURS[number], "marker": MARKERS[number], "markersize": 4}
         solved.plot(spent, share, label=way, **style)
         left.plot(spent, [1 - one for one in share], **style)
     for axes, what in ((solved, "solved"), (left, "not solved")):
@@ -130,7 +129,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
         f"{result['reasoner']} on {result['data']}, {result['n']:,} puzzles", loc="left"
     )
     solved.legend(frameon=False)
-    figure.savefig(path, metadata={"Date": None})
+    # The same result makes the same file.
+    with mpl.rc_context({"svg.hashsalt": "ronri"}):
+        figure.savefig(path, metadata={"Date": None})
 
 
 def text(result: dict[str, Any]) -> str:

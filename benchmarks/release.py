@@ -27,7 +27,7 @@ BUDGETS = (
     Budget(steps=16),
     Budget(steps=64),
     Budget(steps=64, halt="own"),
-    Budget(steps=64, samples=16, halt="verified"),
+    Budget(steps=64, samples=4, views=4, halt="verified"),
 )
 
 

@@ -17,7 +17,7 @@ from ronri.terminal import pencil
 from ronri.terminal.thoughts import Moment, Observer
 from ronri.thinking import think
 
-# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses 55 times.
+# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses about 55 times.
 PUZZLE = "2..8....6.....4.8...9.7.1....14.7.......3..1..3.9..4..56.....2...7.4.3.......5..."
 # Seconds that a step, and the last one, is shown.
 SECONDS, PAUSE = 0.8, 4.0

@@ -34,7 +34,7 @@ def trm() -> Recipe[Config]:
             validation_puzzles=2048,
         ),
         optim=Optim(name="muon", lr=4e-4, matrix_lr=0.004, warmup=200, ema=0.999),
-        minutes=14.0,
+        minutes=24.0,
         validate_every=5000,
         checkpoint_every=5000,
         log_every=100,
