@@ -204,7 +204,7 @@ def test_a_network_that_fails_says_so(ronri: Ronri, monkeypatch: pytest.MonkeyPa
     oracle = add_oracle(monkeypatch, errs=True)
     shown = ronri("solve", PUZZLE, "--reasoner", oracle, status=1)
     assert "✗ not solved: the best board breaks 3 rules and changes 1 clue;" in shown
-    assert "one solution exists: more --steps, --samples or --views may find one" in shown
+    assert "one solution exists: try more --steps, --samples, --views, or --reasoner exact" in shown
     assert "verified" not in shown
     answer = ronri.json("solve", PUZZLE, "--reasoner", oracle, status=1)
     assert (answer["board"], answer["verified"], answer["solutions"]) == (None, False, "one")

@@ -308,7 +308,7 @@ def _show(found: Found, console: "Console") -> None:
             console.print("no solution exists")
         else:
             many = "one solution exists" if found.num_solutions == 1 else "several solutions exist"
-            console.print(f"{many}: more --steps, --samples or --views may find one")
+            console.print(f"{many}: try more --steps, --samples, --views, or --reasoner exact")
 
 
 def _faults(board: "np.ndarray", clues: "np.ndarray") -> str:

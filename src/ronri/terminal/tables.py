@@ -51,7 +51,7 @@ def overview(found: dict[str, Any]) -> RenderableType:
     recipes = _list("recipes", "board", "length", "")
     for name, recipe in found["recipes"].items():
         recipes.add_row(name, recipe["board"], _length(recipe), recipe["summary"])
-    weights = _list("weights", "board", "size", "SHA-256", "puzzles solved")
+    weights = _list("weights", "board", "size", "SHA-256", "solved in one pass")
     for name, facts in found["weights"].items():
         scores = _scores(facts["card"])
         size = f"{facts['bytes'] / 1e6:.1f} MB"
@@ -71,13 +71,12 @@ def details(found: dict[str, Any]) -> RenderableType:
             tables += [table, Text()]
     scores = found.get("weights", {}).get("card", {}).get("scores")
     if scores:
-        table = _list("suite", "puzzles", "puzzles solved", "steps", "halt")
+        table = _list("suite", "puzzles", "solved", "steps", "samples", "views", "halt")
         for score in scores:
             budget = score["budget"]
+            spent = (str(budget[name]) for name in ("steps", "samples", "views", "halt"))
             solved = f"{score['puzzle_accuracy']:.2%}"
-            table.add_row(
-                score["data"], f"{score['n']:,}", solved, str(budget["steps"]), budget["halt"]
-            )
+            table.add_row(score["data"], f"{score['n']:,}", solved, *spent)
         tables += [table, Text()]
     return Group(*tables[:-1])
 
@@ -109,11 +108,17 @@ def _length(recipe: dict[str, Any]) -> str:
 
 
 def _scores(card: dict[str, Any]) -> str:
-    """The first score on each suite: one pass, as many steps as in training."""
-    first: dict[str, float] = {}
-    for score in card.get("scores", []):
-        first.setdefault(score["data"], score["puzzle_accuracy"])
-    return ", ".join(f"{suite} {accuracy:.2%}" for suite, accuracy in first.items())
+    """The scores of the first budget: one pass, as many steps as in training."""
+    scores = card.get("scores", [])
+    if not scores:
+        return ""
+    first = scores[0]["budget"]
+    solved = (
+        f"{score['data']} {score['puzzle_accuracy']:.2%}"
+        for score in scores
+        if score["budget"] == first
+    )
+    return f"{first['steps']} steps: {', '.join(solved)}"
 
 
 def _list(*headings: str) -> Table:
