@@ -96,7 +96,7 @@ def test_weights_by_name_and_by_folder(ronri: Ronri, tmp_path: Path, released: s
     shown = ronri("info", "small")
     assert released in shown.replace("\n", "").replace(" ", "")
     assert re.search(r"mini4 +500 +97.50% +16 +1 +1 +fixed", shown)
-    assert re.search(r"mini4 +500 +99.00% +64 +fixed", shown)
+    assert re.search(r"mini4 +500 +99.00% +64 +1 +1 +fixed", shown)
     assert "card.trained_on" in shown
 
 
