@@ -81,6 +81,14 @@ def _way(budget: Budget) -> str:
     return f"checked, up to {budget.samples * budget.views} tries of {budget.steps} steps"
 
 
+def render(name: str) -> None:
+    """Write the card and the table of the README from what was scored."""
+    out = loading.RELEASED / name
+    card = json.loads((out / "card.json").read_text())
+    write_card(card, out)
+    report.renew(PAGE, "scores", summary(card))
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("run", type=Path, nargs="?", help="the folder of a training run")
@@ -93,10 +101,7 @@ def main() -> None:
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     options = parser.parse_args()
     if options.render:
-        out = loading.RELEASED / options.render
-        card = json.loads((out / "card.json").read_text())
-        write_card(card, out)
-        report.renew(PAGE, "scores", summary(card))
+        render(options.render)
         return
     if options.rescore:
         out = loading.RELEASED / options.rescore

@@ -1,4 +1,6 @@
-"""`docs/RESULTS.md`, written from result files: `python benchmarks/results.py`.
+"""What result files say, written down: `python benchmarks/results.py`.
+
+`docs/RESULTS.md` and its figure, the card of the released `trm` and the table of the README.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py` and
 `ablations.py` measured the rest.
@@ -9,6 +11,7 @@ from typing import Any
 
 import ablations
 import curve
+import release
 import report
 import speed
 from ronri import loading
@@ -108,6 +111,7 @@ def wanted(suite: str, budget: Budget) -> str:
 
 
 def main() -> None:
+    release.render("trm")
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)
 
