@@ -5,6 +5,8 @@ import json
 import re
 from pathlib import Path
 
+import pytest
+
 import carry
 import game
 import importing
@@ -16,7 +18,8 @@ import results
 import suites
 import training
 from ronri import loading
-from ronri.data.sources import SUITES
+from ronri.data.sources import SUITES, open_set
+from ronri.sudoku.board import parse
 from ronri.training.release import card_text
 
 ROOT = Path(__file__).parents[1]
@@ -87,6 +90,22 @@ def test_links_between_documents_lead_somewhere() -> None:
     for page in [*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")]:
         for target in re.findall(r"\]\(([^)#:]+)\)", page.read_text()):
             assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def demo() -> str:
+    found = re.search(r"^HARD := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
+    assert found
+    return found[1]
+
+
+def test_the_demo_is_one_puzzle() -> None:
+    for page in ("README.md", "docs/demo.py"):
+        assert demo() in (ROOT / page).read_text()
+
+
+@pytest.mark.usefixtures("real_data")
+def test_the_demo_is_of_the_suite_hard() -> None:
+    assert (open_set("hard").puzzles(slice(None)) == parse(demo())).all(axis=1).any()
 
 
 def test_python_in_the_readme_runs() -> None:
