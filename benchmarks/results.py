@@ -49,8 +49,8 @@ Where thinking is verified, it ends as soon as a board passes the check, which k
 the rules but no answers; samples after the first and views begin where the plain row has failed. \
 Row-steps are the steps of all rows of a puzzle together. Boards are the argmax of what the \
 network believes. Intervals are Wilson's, at 95 %, and milliseconds those of one puzzle on \
-{card["device"]}. *Wanted* is the least that we hold ourselves to, in one pass of 64 steps and, \
-checked, for at most {curve.ROW_STEPS:,} row-steps.
+{card["device"]}, compilation on the way included. *Wanted* is the least that we hold ourselves \
+to, in one pass of 64 steps and, checked, for at most {curve.ROW_STEPS:,} row-steps.
 
 {scores(card)}
 ## Thinking longer

@@ -122,7 +122,8 @@ more than one sample or view, or is verified, is test-time compute; the rest is 
 | --- | ---: | --- | ---: | ---: | ---: | ---: | --- | ---: | ---: | ---: | ---: |
 {rows}
 
-Milliseconds and floating-point operations are those of one puzzle, on {_devices(card["scores"])}.
+Milliseconds and floating-point operations are those of one puzzle, on {_devices(card["scores"])}; \
+what had to be compiled on the way is in the milliseconds, too.
 
 Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 `python benchmarks/release.py --rescore {card["name"]}` scores these weights again.
