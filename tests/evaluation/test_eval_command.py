@@ -97,7 +97,7 @@ def test_a_network_is_scored(trm: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert work is not None
     assert told["flops_per_puzzle"] == work.flops(4.0, 12.0)
     assert f"{told['errors']} errors" in shown
-    assert shown.count("not solved") == 2
+    assert shown.count("not solved") == shown.count("answered") == shown.count("belongs there") == 2
     assert "samples, 2 views, halt fixed, ema weights" in shown
 
 
@@ -206,6 +206,10 @@ def test_a_comparison_is_shown_uncut(
     shown = capsys.readouterr().out
     assert "…" not in shown
     assert "100.00% (56.55–100.00)" in shown
+    # Whether a board was checked is told beside its score.
+    head, *rows = shown.splitlines()[1:4]
+    assert head.split()[:3] == ["reasoner", "thinking", "halt"]
+    assert all(" verified " in row for row in rows)
     # Named twice, compared once.
     assert shown.count("only second") == 1
 

@@ -163,6 +163,32 @@ def test_a_log_gets_a_line_now_and_then(kind: str) -> None:
     assert "\x1b" not in file.getvalue()
 
 
+def test_a_terminal_shows_how_far_a_validation_is() -> None:
+    file = io.StringIO()
+    console = Console(file=file, force_terminal=True, width=80, height=40, _environ={})
+    with Display(console, "trm · small", "cpu") as display:
+        display.update(STATUS)
+        drawn = file.tell()
+        display.validating(64, 2048)
+        below = file.getvalue()[drawn:]
+        assert "step 250 of 1,000" in below  # the picture stays
+        assert "validating: 64 of 2,048 puzzles" in below
+
+
+def test_a_log_tells_now_and_then_how_far_a_validation_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    monkeypatch.setattr("ronri.training.display.time.monotonic", lambda: now)
+    file = io.StringIO()
+    with Display(Console(file=file, color_system=None), "trm", "cpu") as display:
+        display.update(STATUS)
+        for done in range(10, 110, 10):
+            now += 25.0
+            display.validating(done, 100)
+    told = [text for text in file.getvalue().splitlines() if text.startswith("validating")]
+    # Whenever a minute has passed since the line before.
+    assert told == [f"validating: {done} of 100 puzzles" for done in (30, 60, 90)]
+
+
 def test_a_log_ends_with_its_last_line_once() -> None:
     file = io.StringIO()
     with Display(Console(file=file, color_system=None), "trm", "cpu") as display:

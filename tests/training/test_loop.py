@@ -19,6 +19,7 @@ from ronri.reasoners.trm.model import TRM
 from ronri.recipe import Optim, to_plain
 from ronri.training import loop
 from ronri.training.checkpoints import Checkpoints, Snapshot
+from ronri.training.display import Display
 from ronri.training.distributed import World
 from ronri.training.loop import Result, train
 from ronri.training.release import card_text, release
@@ -312,6 +313,16 @@ def test_what_a_loss_is_compared_with_survives_a_pause(
     assert first == lines(tmp_path)[0]["loss"]
     train(recipe, tmp_path, resume=True)
     assert last(tmp_path).facts["first_loss"] == first
+
+
+def test_a_validation_tells_how_far_it_is(
+    puzzles: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(Display, "validating", lambda _, done, of: told.append((done, of)))
+    recipe = runs.tiny(puzzles, steps=1)
+    train(recipe, tmp_path / "run")
+    assert told == [(recipe.data.validation_puzzles,) * 2]
 
 
 def test_readings_that_need_the_answer_are_logged(

@@ -163,5 +163,6 @@ def _board(trial: "Trial", index: int) -> "RenderableType":
     told = f"not solved, {int(wrong.sum())} cells wrong"
     told += f", {changed} of them clues" if changed else ""
     beside = Table.grid(padding=(0, 3))
+    beside.add_row(Text("answered", style="dim"), Text("belongs there", style="dim"))
     beside.add_row(drawn, Text(to_text(np.where(wrong, solution, np.uint8(0))), style="dim"))
     return Group(Text(), Text(f"{title}: {told}", style="red"), beside)

@@ -105,19 +105,21 @@ def _trials(trials: Sequence[Trial]) -> Table:
     table = _table(
         "reasoner",
         "thinking",
+        "halt",
         "puzzle accuracy (95%)",
         "errors",
         "cells",
         "row-steps",
         "ms",
         "work",
-        left=2,
+        left=3,
     )
     for trial in trials:
         found = trial.scores
         table.add_row(
             Text(trial.reasoner),
             thinking(trial.budget),
+            trial.budget.halt,
             _accuracy(trial),
             f"{found.errors:,}",
             percent(found.cell_accuracy),

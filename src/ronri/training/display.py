@@ -1,6 +1,7 @@
 """A training run to look at: a moving picture in a terminal, now and then a line elsewhere."""
 
 import math
+import time
 from dataclasses import dataclass
 from datetime import timedelta
 from itertools import pairwise
@@ -85,8 +86,10 @@ class Display:
         self._histories: dict[str, History] = {}
         self._status: Status | None = None
         self._drawn_at = -math.inf
-        # What the last line of a log is about.
+        self._drawn: RenderableType = Text()
+        # What the last line of a log is about, and when there last was a line of any kind.
         self._printed: Status | None = None
+        self._printed_at = time.monotonic()
 
     def __enter__(self) -> "Display":
         if self._moves:
@@ -107,13 +110,21 @@ class Display:
         self._drawn_at = status.elapsed
         if self._moves:
             width = self._console.width
-            drawn = picture(status, self._histories, self._title, self._device, width)
-            self._live.update(drawn, refresh=True)
+            self._drawn = picture(status, self._histories, self._title, self._device, width)
+            self._live.update(self._drawn, refresh=True)
         else:
             self._printed = status
             self._print(line(status))
             if news is not None:
                 self._print(validation_line("validation", news))
+
+    def validating(self, done: int, of: int) -> None:
+        """Show how far a validation is; on a processor it can take minutes."""
+        told = Text(f"validating: {done:,} of {of:,} puzzles")
+        if self._moves:
+            self._live.update(Group(self._drawn, told), refresh=True)
+        elif time.monotonic() - self._printed_at >= _LINE_EVERY:
+            self._print(told)
 
     def _is_new(self, validation: Validation | None) -> bool:
         shown = self._status.validation if self._status is not None else None
@@ -139,6 +150,7 @@ class Display:
     def _print(self, text: Text) -> None:
         # One line of a log is one line, however narrow the terminal is thought to be.
         self._console.print(text, soft_wrap=True)
+        self._printed_at = time.monotonic()
 
 
 @final

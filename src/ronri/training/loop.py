@@ -138,7 +138,7 @@ def _loop(
                 news.update(values)
             if run.step % recipe.validate_every == 0 or run.over:
                 window.check(run.step)
-                found = run.validate()
+                found = run.validate(display.validating)
                 news.update({f"validation.{name}": one for name, one in found.scores.items()})
                 snapshot = run.snapshot()
                 if world.writes:

@@ -136,15 +136,20 @@ class Run:
         """Puzzles begun, by all processes."""
         return sum(self.world.gathered(int(self.lessons.admitted)))
 
-    def validate(self) -> Validation:
-        """Score the averaged weights on held-out puzzles, spread over processes."""
+    def validate(self, progress: Callable[[int, int], None] | None = None) -> Validation:
+        """Score the averaged weights on held-out puzzles, spread over processes.
+
+        `progress` is told how many of the puzzles of this process are done, and of how many.
+        """
         mine = slice(self.world.rank, None, self.world.size)
         budget = Budget(steps=self.recipe.validation_steps)
         clues, solutions = self.material.clues, self.material.solutions
+        count = len(clues[mine])
+        tell = None if progress is None else lambda done: progress(done, count)
         self.reasoner.eval()
         # What is compiled is compiled for the shapes of training.
         with self.ema.copied_into(self.reasoner), torch.compiler.set_stance("force_eager"):
-            records = score(self.reasoner, clues[mine], solutions[mine], budget)
+            records = score(self.reasoner, clues[mine], solutions[mine], budget, progress=tell)
             readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
         self.reasoner.train()
         scored = Records.joined(self.world.gathered(records))
