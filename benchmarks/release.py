@@ -71,7 +71,15 @@ def summary(card: dict[str, Any]) -> str:
     )
     where = f"src/ronri/weights/{card['name']}/card.md"
     return (
-        f"{report.table(head, rows)}\n{cost}: [the card]({where}). In brackets the 95 % interval.\n"
+        f"{report.table(head, rows)}\n{cost}: [the card]({where}). In brackets the 95 % interval. "
+        f"Checked is what `ronri eval` does with {_flags(ways[-1])}.\n"
+    )
+
+
+def _flags(budget: Budget) -> str:
+    return (
+        f"`--steps {budget.steps} --samples {budget.samples} --views {budget.views} "
+        f"--halt {budget.halt}`"
     )
 
 

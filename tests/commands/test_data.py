@@ -36,6 +36,8 @@ def test_generating_by_kind_size_and_shard(ronri: Ronri, tmp_path: Path) -> None
     seeds.write_text(HARD)
     hard = made("hard", "--kind", "hard", "--ancestors", seeds, "--guesses", 12, "--copies", 2)
     assert (hard.ratings() >= 12).all()
+    tricky = made("tricky", "--kind", "tricky", "--guesses", 9, "--copies", 2)
+    assert tricky.header.provenance["least_guesses"] == "9 over 2 traces"
     other = made("other", "--kind", "minimal", "--shard", "2/2", "--seed", 3)
     assert not set(set_keys(minimal).split.tolist()) & set(set_keys(other).split.tolist())
 
@@ -64,7 +66,7 @@ def test_excluded_sets_are_kept_out(ronri: Ronri, tmp_path: Path) -> None:
         (("--seed", "-1"), "a seed lies between"),
         (("--exclude", "nonsense"), "there is no file 'nonsense'"),
         (("--kind", "minimal", "--clues", "30"), "--clues goes with --kind clues"),
-        (("--guesses", "5"), "--guesses goes with --kind hard"),
+        (("--guesses", "5"), "--guesses goes with --kind hard or tricky"),
         (("--ancestors", "mini4"), "--ancestors goes with --kind hard"),
         (("--kind", "hard", "--guesses", "nan"), "takes more than nan guesses"),
     ],

@@ -211,6 +211,16 @@ def test_a_network_that_fails_says_so(ronri: Ronri, monkeypatch: pytest.MonkeyPa
     assert answer["best_board"] == SOLUTION[:-1] + "1"
 
 
+def test_a_puzzle_with_several_solutions_is_for_the_solver(
+    ronri: Ronri, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    oracle = add_oracle(monkeypatch, errs=True)
+    shown = ronri("solve", "." * 80 + PUZZLE[-1], "--reasoner", oracle, status=1)
+    assert "several solutions exist" in shown
+    assert shown.endswith("try --reasoner exact\n")
+    assert "--steps" not in shown
+
+
 def test_a_puzzle_without_a_solution_is_nobodys_fault(
     ronri: Ronri, monkeypatch: pytest.MonkeyPatch
 ) -> None:

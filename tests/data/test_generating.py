@@ -15,11 +15,13 @@ from ronri.sudoku.board import parse
 from ronri.sudoku.exact import rate, solve
 from ronri.sudoku.generate import Shard
 from ronri.sudoku.geometry import FOUR, NINE, SIX
+from ronri.sudoku.trace import record
 
 ANCESTORS = parse(HARD)[None]
 ORDERS = {
     "clues": Order(count=40, fewest_clues=26, most_clues=30, seed=1),
     "minimal": Order(kind="minimal", count=40, seed=1),
+    "tricky": Order(kind="tricky", count=40, least_guesses=8.0, seed=1),
     "hard": Order(kind="hard", count=40, seed=1, ancestors=ANCESTORS),
     "small": Order(count=60, geometry=FOUR, fewest_clues=5, most_clues=8, seed=1),
 }
@@ -54,6 +56,8 @@ def test_kinds_differ_as_they_should(tmp_path: Path) -> None:
     assert clues["clues"].min() >= 26
     assert clues["clues"].max() <= 30
     assert clues["minimal"].max() < 30
+    assert clues["tricky"].max() < 30
+    assert sets["tricky"].header.provenance["least_guesses"] == "8 over 3 traces"
     assert (sets["hard"].ratings() >= 10).all()
     assert sets["hard"].header.provenance["ancestors"] == "1 given"
 
@@ -62,6 +66,28 @@ def test_ratings_are_means_over_copies(tmp_path: Path) -> None:
     found, _ = made(ORDERS["minimal"], tmp_path / "a.ronri")
     expected = rate(found.puzzles(), 3, seed=1)
     np.testing.assert_allclose(found.ratings(), expected, atol=0.01)
+
+
+def test_tricky_puzzles_are_minimal_ones_that_take_a_pencil_many_guesses(tmp_path: Path) -> None:
+    order = replace(ORDERS["tricky"], count=30)
+    tricky, _ = made(order, tmp_path / "tricky.ronri")
+    minimal, _ = made(replace(order, kind="minimal", count=2_000), tmp_path / "minimal.ronri")
+    puzzles = minimal.puzzles()
+    traces = [record(puzzles, seed=order.seed + 1 + copy, length=1) for copy in range(3)]
+    guesses = np.mean([trace.guesses for trace in traces], axis=0)
+    assert guesses.mean() < 4
+    np.testing.assert_array_equal(tricky.records, minimal.records[guesses >= 8][:30])
+
+
+def test_tricky_puzzles_that_there_are_not_are_not_looked_for_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(generating, "PATIENCE", 2_000)
+    order = replace(ORDERS["tricky"], least_guesses=1e6)
+    with pytest.raises(ValueError, match=r"none of 2,048 minimal 9x9 .* ask for fewer guesses"):
+        made(order, tmp_path / "a.ronri")
+    with pytest.raises(ValueError, match="takes more than 0 guesses"):
+        made(replace(order, least_guesses=0.0), tmp_path / "a.ronri")
 
 
 @pytest.mark.parametrize("name", ["clues", "small"])
@@ -90,6 +116,16 @@ def test_shards_of_an_order_differ(tmp_path: Path) -> None:
     assert sets[1].header.provenance["shard"] == "2/2"
 
 
+def test_shards_of_tricky_puzzles_together_make_the_whole(tmp_path: Path) -> None:
+    whole, _ = made(replace(ORDERS["tricky"], count=60), tmp_path / "whole.ronri")
+    found: set[bytes] = set()
+    for number in (1, 2):
+        order = replace(ORDERS["tricky"], count=60, shard=Shard(number, 2))
+        part, _ = made(order, tmp_path / f"{number}.ronri")
+        found |= {record.tobytes() for record in part.records}
+    assert {record.tobytes() for record in whole.records} <= found
+
+
 def test_shards_together_make_the_whole_ratings_included(tmp_path: Path) -> None:
     whole, _ = made(replace(ORDERS["minimal"], count=60), tmp_path / "whole.ronri")
     for number in (1, 2, 3):
@@ -113,7 +149,7 @@ def test_an_order_that_cannot_be_fulfilled_says_so(
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("kind", ["clues", "minimal", "hard"])
+@pytest.mark.parametrize("kind", ["clues", "minimal", "tricky", "hard"])
 def test_progress_rises_to_the_count(tmp_path: Path, kind: Kind) -> None:
     order = replace(ORDERS["hard"], kind=kind, geometry=NINE, count=15)
     seen: list[int] = []

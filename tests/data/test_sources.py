@@ -65,6 +65,30 @@ def test_nothing_is_bred_from_what_recipes_hold_out() -> None:
     assert Data(train=("hard-train",)).validation == sources.HELD_OUT
 
 
+def test_tricky_puzzles_are_made_apart_from_every_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The suites hold what would come first: none of it may."""
+    plain = TRAINING["tricky-made"]
+    monkeypatch.setitem(
+        TRAINING,
+        "tricky-made",
+        replace(plain, order=replace(plain.order, count=20), apart_from=("everyday",)),
+    )
+    first = open_set("tricky-made", lists=tmp_path, cache=tmp_path / "first")
+    for suite in ("minimal", "clue17", "hard", "kaggle3m"):
+        (tmp_path / f"{suite}.txt").write_text("\n".join(to_lines(first.puzzles())))
+        monkeypatch.setitem(LISTS, suite, f"{suite}.txt")
+    monkeypatch.setitem(
+        TRAINING, "tricky-made", replace(plain, order=replace(plain.order, count=20))
+    )
+    made = open_set("tricky-made", lists=tmp_path, cache=tmp_path / "cache")
+    assert len(made) == 20
+    assert not np.isin(set_keys(made).split, set_keys(first).split).any()
+    apart_from = made.header.provenance["apart from"].split(", ")
+    assert set(apart_from) == set(SUITES) - {"mini4", "mini6"}
+
+
 def test_hard_puzzles_are_bred_apart_from_every_suite(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -21,8 +21,11 @@ def generate(
     *,
     count: Annotated[int, arg(help="How many puzzles.")],
     kind: Annotated[
-        Literal["clues", "minimal", "hard"],
-        arg(help="By number of clues; without a clue to spare; or hard for a solver."),
+        Literal["clues", "minimal", "tricky", "hard"],
+        arg(
+            help="By number of clues; without a clue to spare; of these, the ones that take a "
+            "pencil many guesses; or hard for a solver."
+        ),
     ] = "clues",
     size: Annotated[Literal[4, 6, 9], arg(help="Digits on the board.")] = 9,
     clues: Annotated[
@@ -35,9 +38,14 @@ def generate(
     ] = None,
     guesses: Annotated[
         float | None,
-        arg(metavar="X", help="Least mean number of guesses of a hard puzzle (default: 10)."),
+        arg(
+            metavar="X",
+            help="Least mean number of guesses of a tricky or hard puzzle (default: 10).",
+        ),
     ] = None,
-    copies: Annotated[int, arg(help="Symmetric copies over which guesses are averaged.")] = 3,
+    copies: Annotated[
+        int, arg(help="Symmetric copies, or traces, over which guesses are averaged.")
+    ] = 3,
     ancestors: Annotated[
         str | None, arg(metavar="NAME", help="A set or list of puzzles to breed hard ones from.")
     ] = None,
@@ -54,7 +62,7 @@ def generate(
     threads: Threads = None,
     as_json: AsJson = False,
 ) -> int:
-    """Make puzzles: by number of clues, minimal, or hard. No two are alike up to symmetry."""
+    """Make puzzles: by number of clues, minimal, tricky, hard. No two are alike up to symmetry."""
     import numpy as np
 
     from ronri.data.generating import Order, fulfil
@@ -63,13 +71,14 @@ def generate(
     from ronri.sudoku.generate import Shard
     from ronri.sudoku.geometry import STANDARD
 
-    for option, given, its_kind in (
-        ("--clues", clues, "clues"),
-        ("--guesses", guesses, "hard"),
-        ("--ancestors", ancestors, "hard"),
+    for option, given, its_kinds in (
+        ("--clues", clues, ("clues",)),
+        ("--guesses", guesses, ("hard", "tricky")),
+        ("--ancestors", ancestors, ("hard",)),
     ):
-        if given is not None and kind != its_kind:
-            raise ValueError(f"{option} goes with --kind {its_kind}, not with --kind {kind}")
+        if given is not None and kind not in its_kinds:
+            kinds = " or ".join(its_kinds)
+            raise ValueError(f"{option} goes with --kind {kinds}, not with --kind {kind}")
     geometry = next(g for g in STANDARD if g.size == size)
     fewest, most = _range(clues or {4: "4-8", 6: "10-18", 9: "24-36"}[size])
     order = Order(

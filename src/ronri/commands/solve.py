@@ -304,11 +304,13 @@ def _show(found: Found, console: "Console") -> None:
         console.print("no solution exists")
     else:
         console.print(f"[red]✗[/] not solved: {_faults(found.board, found.clues)}; {found.effort}")
-        if found.num_solutions == 0:
-            console.print("no solution exists")
-        else:
-            many = "one solution exists" if found.num_solutions == 1 else "several solutions exist"
-            console.print(f"{many}: try more --steps, --samples, --views, or --reasoner exact")
+        told = (
+            "no solution exists",
+            "one solution exists: try more --steps, --samples, --views, or --reasoner exact",
+            "several solutions exist, and networks learn from puzzles that have one: "
+            "try --reasoner exact",
+        )
+        console.print(told[found.num_solutions])
 
 
 def _faults(board: "np.ndarray", clues: "np.ndarray") -> str:

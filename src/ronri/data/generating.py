@@ -2,18 +2,18 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import UInt64
 
 from ronri.data.splits import keys_of
-from ronri.sudoku import exact, generate
+from ronri.sudoku import exact, generate, trace
 from ronri.sudoku.breeding import breed
 from ronri.sudoku.geometry import NINE, Geometry
 
-Kind = Literal["clues", "minimal", "hard"]
+Kind = Literal["clues", "minimal", "tricky", "hard"]
 
 # Puzzles made at a time, and how many of them in a row may be old before we give up.
 BATCH = 1_024
@@ -31,9 +31,10 @@ class Order:
     most_clues: int = 36
     """For puzzles by number of clues: drawn evenly from this range."""
     least_guesses: float = 10.0
-    """For hard puzzles: the least mean number of guesses."""
+    """For hard puzzles: the least mean number of guesses of the exact solver. For tricky ones,
+    which are minimal: of a pencil that follows singles and nothing finer, as in traces."""
     copies: int = 3
-    """Symmetric copies over which ratings are averaged."""
+    """Symmetric copies over which ratings are averaged; of a tricky puzzle, traces as well."""
     seed: int = 0
     shard: generate.Shard = generate.WHOLE
     ancestors: np.ndarray | None = None
@@ -49,6 +50,8 @@ class Order:
         words = {"kind": self.kind, "seed": str(self.seed)}
         if self.kind == "clues":
             words["clues"] = f"{self.fewest_clues}-{self.most_clues}"
+        if self.kind == "tricky":
+            words["least_guesses"] = f"{self.least_guesses:g} over {self.copies} traces"
         if self.kind == "hard":
             words["least_guesses"] = f"{self.least_guesses:g} over {self.copies} copies"
             if self.ancestors is not None:
@@ -147,7 +150,43 @@ def _batches(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzle
             threads=threads,
             ancestors=order.ancestors,
         )
-    start, size = 0, min(BATCH, order.count)
+    elif order.kind == "tricky":
+        yield from _tricky(order, threads)
+    else:
+        yield from _dug(order, min(BATCH, order.count), threads)
+
+
+def _tricky(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzles]:
+    """Minimal puzzles that take a pencil many guesses, on average over several traces."""
+    if not order.least_guesses > 0:
+        raise ValueError(f"a tricky puzzle takes more than {order.least_guesses:g} guesses")
+    fruitless = 0
+    for number, batch in enumerate(_dug(replace(order, kind="minimal"), BATCH, threads)):
+        guesses = np.zeros(len(batch))
+        for copy in range(order.copies):
+            # Other chances than those the puzzles come from.
+            guesses += trace.record(
+                batch.puzzles,
+                seed=order.seed + 1 + copy,
+                start=generate.index_of(order.shard, number * BATCH),
+                step=order.shard.count,
+                length=1,
+                threads=threads,
+                geometry=order.geometry,
+            ).guesses
+        rows = np.flatnonzero(guesses >= order.copies * order.least_guesses)
+        fruitless = 0 if len(rows) else fruitless + len(batch)
+        if fruitless > PATIENCE:
+            raise ValueError(
+                f"none of {fruitless:,} minimal {order.geometry.name} puzzles takes a pencil "
+                f"{order.least_guesses:g} guesses: ask for fewer guesses"
+            )
+        yield generate.RatedPuzzles(batch.puzzles[rows], batch.solutions[rows], batch.ratings[rows])
+
+
+def _dug(order: Order, size: int, threads: int | None) -> Iterator[generate.RatedPuzzles]:
+    """Puzzles by number of clues, or minimal ones, `size` at a time."""
+    start = 0
     while True:
         if order.kind == "minimal":
             made = generate.minimal_puzzles(
@@ -173,7 +212,7 @@ def _batches(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzle
             made.puzzles,
             order.copies,
             seed=order.seed,
-            start=order.shard.number - 1 + start * order.shard.count,
+            start=generate.index_of(order.shard, start),
             step=order.shard.count,
             threads=threads,
             geometry=order.geometry,

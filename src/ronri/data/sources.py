@@ -5,7 +5,8 @@ A name can be
   `minimal`, `kaggle3m` (real lists);
 - something to learn from that shares nothing with its suite: `everyday-train`, `mini4-train`,
   `mini6-train` (generated here), `hard-train`, `clue17-train`, `minimal-train` (real lists),
-  `hard-bred` (made here from puzzles of `hard-train`, apart from every suite);
+  `tricky-made` (made here), `hard-bred` (made here from puzzles of `hard-train`), both apart from
+  every suite;
 - a public data set: `kaggle-1m`, `kaggle-3m`, `kaggle-9m`, `sudoku-extreme`,
   `sudoku-extreme-test`, or any other as `kaggle:OWNER/NAME/FILE` or `hf:OWNER/NAME/FILE`;
 - a file: a stored set, a CSV or a plain list.
@@ -68,6 +69,9 @@ class Learned:
     ancestors: str | None = None
 
 
+# The suites with boards of that size.
+NINE_BY_NINE = ("everyday", "minimal", "clue17", "hard", "kaggle3m")
+
 # As much of a list as recipes hold out, unless they are told otherwise: nothing is bred from it.
 HELD_OUT = 0.02
 
@@ -84,9 +88,13 @@ TRAINING = {
         Order(count=20_000, geometry=SIX, fewest_clues=10, most_clues=18, seed=0x5EED_0006_0002),
         apart_from=("mini6",),
     ),
+    "tricky-made": Learned(
+        Order(kind="tricky", count=200_000, least_guesses=8.0, seed=0x5EED_0009_0004),
+        apart_from=NINE_BY_NINE,
+    ),
     "hard-bred": Learned(
         Order(kind="hard", count=300_000, seed=0x5EED_0009_0003),
-        apart_from=("everyday", "minimal", "clue17", "hard", "kaggle3m"),
+        apart_from=NINE_BY_NINE,
         ancestors="hard-train",
     ),
 }

@@ -118,8 +118,11 @@ class SplitRule:
         else:
             # An edge drawn by a count may lie anywhere between two keys.
             meet = not (~_below(keys, validation_from) & _below(keys, test_below)).any()
-        if meet:
-            validation_from = max(validation_from, test_below)
+        if not meet:
+            raise ValueError(
+                f"test and validation overlap in {len(keys):,} puzzles: ask for less of them"
+            )
+        validation_from = max(validation_from, test_below)
         return cls(test_below, validation_from)
 
     def to_json(self) -> dict[str, int | str]:

@@ -163,6 +163,7 @@ def record(
     *,
     seed: int,
     start: int = 0,
+    step: int = 1,
     length: int,
     shuffle_clues: bool = False,
     limit: int = LIMIT,
@@ -171,11 +172,11 @@ def record(
 ) -> Traces:
     """Solve each puzzle at random and write down how, in rows of `length` tokens.
 
-    The chance of puzzle i comes from (seed, start + i) alone. Clues come row by row, or in random
-    order with `shuffle_clues`. Longer traces are trimmed: `lengths` and `fits` say so. A puzzle
-    with several solutions gets one of them; one without any, clashing clues included, is reported
-    as IMPOSSIBLE, and its trace ends without `success` after the last pop. A search of more than
-    `limit` tokens is reported as UNFINISHED.
+    The chance of puzzle i comes from (seed, start + i * step) alone. Clues come row by row, or in
+    random order with `shuffle_clues`. Longer traces are trimmed: `lengths` and `fits` say so. A
+    puzzle with several solutions gets one of them; one without any, clashing clues included, is
+    reported as IMPOSSIBLE, and its trace ends without `success` after the last pop. A search of
+    more than `limit` tokens is reported as UNFINISHED.
     """
     geometry = playable(puzzles, geometry)
     # This way a trace that was given up fills its row, and nobody takes padding for its end.
@@ -198,7 +199,8 @@ def record(
         tracing.trace_batch(
             puzzles[part],
             as_seed(seed),
-            start + begin,
+            start + begin * step,
+            step,
             limit,
             shuffle_clues,
             tracing.cover_of(geometry),

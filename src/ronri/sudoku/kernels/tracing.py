@@ -231,13 +231,13 @@ def _search(row, length, limit, num_forced, cover, chance, work):
 
 @kernel
 def trace_batch(
-    puzzles, seed, first, limit, shuffle_clues, cover, tokens, lengths, pushes, pops, status
+    puzzles, seed, first, step, limit, shuffle_clues, cover, tokens, lengths, pushes, pops, status
 ):
     """Record the trace of each puzzle in its row of `tokens`, which comes filled with padding."""
     clues_end = cover.constraints_of.shape[0]
     work = _workspace(cover)
     for i in range(puzzles.shape[0]):
-        chance = fork(seed, first + i)
+        chance = fork(seed, first + i * step)
         num_clues, num_forced = _set_clues(puzzles[i], cover, work)
         work.num_placed[0] = num_clues
         if shuffle_clues:
