@@ -40,7 +40,7 @@ COMMANDS: dict[str, Any] = {
     "info": info,
 }
 GROUPS = {
-    "": "A laboratory for neural reasoning on Sudoku. `ronri --version` tells which one this is.",
+    "": "A laboratory for neural reasoning on Sudoku. `ronri --version` tells the version.",
     "data": "Generate, import, describe and split sets of puzzles.",
 }
 # They read what follows themselves: which options there are, their first argument says.

@@ -23,7 +23,7 @@ SOLVE, GENERATE = f"solve {PUZZLE}", "data generate a.ronri --count 3"
         ("data generate a.ronri --count", "--count needs a value"),
         ("data generate a.ronri --count many", "--count is a whole number, not 'many'"),
         (f"{GENERATE} --guesses some", "--guesses is a number, not 'some'"),
-        (f"{GENERATE} --kind soft", "--kind is 'clues', 'minimal', 'hard', not 'soft'"),
+        (f"{GENERATE} --kind soft", "--kind is 'clues', 'minimal', 'tricky', 'hard', not 'soft'"),
         ("train trm --batch large", "--batch is a whole number or auto, not 'large'"),
         ("train trm --optim.betas 0.9", "--optim.betas needs 2 values"),
         ("train trm --lr 3", "unknown option --lr for train trm (did you mean --optim.lr?)"),

@@ -79,6 +79,11 @@ def test_tricky_puzzles_are_minimal_ones_that_take_a_pencil_many_guesses(tmp_pat
     np.testing.assert_array_equal(tricky.records, minimal.records[guesses >= 8][:30])
 
 
+def test_tricky_puzzles_come_from_any_seed(tmp_path: Path) -> None:
+    found, _ = made(replace(ORDERS["tricky"], count=3, seed=2**64 - 1), tmp_path / "a.ronri")
+    assert len(found) == 3
+
+
 def test_tricky_puzzles_that_there_are_not_are_not_looked_for_for_ever(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

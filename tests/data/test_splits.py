@@ -92,7 +92,7 @@ def test_fractions_come_out_about_right() -> None:
 def test_impossible_sizes_are_refused() -> None:
     keys = np.arange(10, dtype=np.uint64)
     for sizes in ({"test": 0.7, "validation": 0.7}, {"test": 8, "validation": 8}):
-        with pytest.raises(ValueError, match="overlap in 10 puzzles"):
+        with pytest.raises(ValueError, match="overlap: there are only 10 puzzles"):
             SplitRule.of(keys, **sizes)
     with pytest.raises(ValueError, match="cannot take 11 puzzles out of 10"):
         SplitRule.of(keys, test=11)

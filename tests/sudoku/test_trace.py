@@ -232,6 +232,9 @@ def test_a_trace_depends_on_its_seed_and_index_alone() -> None:
         np.testing.assert_array_equal(getattr(threaded, name), getattr(whole, name))
         np.testing.assert_array_equal(getattr(part, name), getattr(whole, name)[400:410])
     np.testing.assert_array_equal(strided.tokens[0], whole.tokens[400])
+    for threads in (1, 3):
+        third = record(puzzles[1::3], seed=9, start=1001, step=3, length=200, threads=threads)
+        np.testing.assert_array_equal(third.tokens, whole.tokens[1::3])
     other = record(puzzles, seed=10, start=1000, length=200)
     assert (other.tokens != whole.tokens).any(axis=1).mean() > 0.99
 

@@ -23,8 +23,8 @@ def generate(
     kind: Annotated[
         Literal["clues", "minimal", "tricky", "hard"],
         arg(
-            help="By number of clues; without a clue to spare; of these, the ones that take a "
-            "pencil many guesses; or hard for a solver."
+            help="By number of clues; without a clue to spare; of these, the ones that take many "
+            "guesses where singles alone are followed; or hard for a solver."
         ),
     ] = "clues",
     size: Annotated[Literal[4, 6, 9], arg(help="Digits on the board.")] = 9,

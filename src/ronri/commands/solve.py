@@ -308,7 +308,7 @@ def _show(found: Found, console: "Console") -> None:
             "no solution exists",
             "one solution exists: try more --steps, --samples, --views, or --reasoner exact",
             "several solutions exist, and networks learn from puzzles that have one: "
-            "try --reasoner exact",
+            "try --reasoner exact, or more --samples, --views",
         )
         console.print(told[found.num_solutions])
 

@@ -15,7 +15,7 @@ from ronri.sudoku.geometry import NINE, Geometry
 
 Kind = Literal["clues", "minimal", "tricky", "hard"]
 
-# Puzzles made at a time, and how many of them in a row may be old before we give up.
+# Puzzles made at a time, and how many of them in a row may be of no use before we give up.
 BATCH = 1_024
 PATIENCE = 50_000
 
@@ -32,7 +32,7 @@ class Order:
     """For puzzles by number of clues: drawn evenly from this range."""
     least_guesses: float = 10.0
     """For hard puzzles: the least mean number of guesses of the exact solver. For tricky ones,
-    which are minimal: of a pencil that follows singles and nothing finer, as in traces."""
+    which are minimal: of a search that follows singles and nothing finer, as in traces."""
     copies: int = 3
     """Symmetric copies over which ratings are averaged; of a tricky puzzle, traces as well."""
     seed: int = 0
@@ -157,7 +157,7 @@ def _batches(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzle
 
 
 def _tricky(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzles]:
-    """Minimal puzzles that take a pencil many guesses, on average over several traces."""
+    """Minimal puzzles at which a search that follows singles alone guesses often, on average."""
     if not order.least_guesses > 0:
         raise ValueError(f"a tricky puzzle takes more than {order.least_guesses:g} guesses")
     fruitless = 0
@@ -167,7 +167,7 @@ def _tricky(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzles
             # Other chances than those the puzzles come from.
             guesses += trace.record(
                 batch.puzzles,
-                seed=order.seed + 1 + copy,
+                seed=(order.seed + 1 + copy) % 2**64,
                 start=generate.index_of(order.shard, number * BATCH),
                 step=order.shard.count,
                 length=1,
@@ -178,8 +178,9 @@ def _tricky(order: Order, threads: int | None) -> Iterator[generate.RatedPuzzles
         fruitless = 0 if len(rows) else fruitless + len(batch)
         if fruitless > PATIENCE:
             raise ValueError(
-                f"none of {fruitless:,} minimal {order.geometry.name} puzzles takes a pencil "
-                f"{order.least_guesses:g} guesses: ask for fewer guesses"
+                f"none of {fruitless:,} minimal {order.geometry.name} puzzles takes "
+                f"{order.least_guesses:g} guesses where singles alone are followed: "
+                "ask for fewer guesses"
             )
         yield generate.RatedPuzzles(batch.puzzles[rows], batch.solutions[rows], batch.ratings[rows])
 

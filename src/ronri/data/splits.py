@@ -120,7 +120,7 @@ class SplitRule:
             meet = not (~_below(keys, validation_from) & _below(keys, test_below)).any()
         if not meet:
             raise ValueError(
-                f"test and validation overlap in {len(keys):,} puzzles: ask for less of them"
+                f"test and validation overlap: there are only {len(keys):,} puzzles, ask for less"
             )
         validation_from = max(validation_from, test_below)
         return cls(test_below, validation_from)

@@ -139,13 +139,14 @@ class Run:
     def validate(self, progress: Callable[[int, int], None] | None = None) -> Validation:
         """Score the averaged weights on held-out puzzles, spread over processes.
 
-        `progress` is told how many of the puzzles of this process are done, and of how many.
+        `progress` is told how many puzzles are done, if all processes are equally fast, and of
+        how many.
         """
         mine = slice(self.world.rank, None, self.world.size)
         budget = Budget(steps=self.recipe.validation_steps)
         clues, solutions = self.material.clues, self.material.solutions
-        count = len(clues[mine])
-        tell = None if progress is None else lambda done: progress(done, count)
+        count, share = len(clues), self.world.size
+        tell = None if progress is None else lambda done: progress(min(done * share, count), count)
         self.reasoner.eval()
         # What is compiled is compiled for the shapes of training.
         with self.ema.copied_into(self.reasoner), torch.compiler.set_stance("force_eager"):
