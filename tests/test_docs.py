@@ -17,8 +17,9 @@ import report
 import results
 import suites
 import training
-from ronri import loading
+from ronri import loading, registry
 from ronri.data.sources import SUITES, open_set
+from ronri.recipe import to_plain
 from ronri.sudoku.board import parse
 from ronri.training.release import card_text
 
@@ -57,6 +58,11 @@ def test_scores_in_the_readme_are_those_of_the_card() -> None:
         assert hashlib.sha256(weights).hexdigest() == card["sha256"]
     card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
     assert report.block(release.PAGE, "scores") == release.summary(card)
+
+
+def test_the_default_recipe_made_the_released_weights() -> None:
+    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
+    assert card["settings"] == json.loads(json.dumps(to_plain(registry.recipe("trm"))))
 
 
 def test_results_are_those_of_the_result_files() -> None:
