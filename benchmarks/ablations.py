@@ -14,17 +14,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
 import report
+from held_out import held_out
 from ronri import registry
-from ronri.data.sources import open_set
-from ronri.data.splits import SplitRule, set_keys
 from ronri.evaluation.commit import commit
 from ronri.evaluation.records import score
 from ronri.evaluation.scores import wilson
+from ronri.evaluation.trials import Puzzles
 from ronri.nn import devices
 from ronri.reasoner import Budget, Reasoner
 from ronri.recipe import Data, Recipe, changed, from_plain, to_plain
@@ -115,20 +114,6 @@ ARMS: dict[str, Arm] = {
 _gathered: dict[Data, Material] = {}
 
 
-def held_out(
-    limit: int | None, names: tuple[str, ...] = HELD_OUT
-) -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Puzzles that no run learns from, of each list, and their solutions."""
-    found = {}
-    for name in names:
-        puzzles = open_set(name)
-        keys = set_keys(puzzles).split
-        share = registry.recipe("trm").data.validation
-        rows = np.flatnonzero(SplitRule.of(keys, validation=share).mask("validation", keys))[:limit]
-        found[name] = puzzles.puzzles(rows), puzzles.solutions(rows)
-    return found
-
-
 def settings(arm: Arm, minutes: float, batch: int) -> Recipe[Any]:
     recipe = changed(changed(registry.recipe("trm"), PLAIN), arm.changes)
     return changed(recipe, {"minutes": minutes, "batch": round(batch * arm.batch)})
@@ -152,7 +137,7 @@ def measure(
     minutes: float,
     batch: int,
     device: torch.device,
-    puzzles: dict[str, tuple[np.ndarray, np.ndarray]],
+    puzzles: list[Puzzles],
 ) -> dict[str, Any]:
     """Train one arm and score it."""
     arm = ARMS[name]
@@ -213,15 +198,13 @@ def measure(
     }
 
 
-def score_all(
-    reasoner: Reasoner, puzzles: dict[str, tuple[np.ndarray, np.ndarray]]
-) -> list[dict[str, Any]]:
+def score_all(reasoner: Reasoner, puzzles: list[Puzzles]) -> list[dict[str, Any]]:
     found = []
-    for name, (clues, solutions) in puzzles.items():
-        for steps in (16, 64) if name == "hard-train" else (16,):
-            solved = score(reasoner, clues, solutions, Budget(steps=steps)).solved
+    for some in puzzles:
+        for steps in (16, 64) if some.name == "hard-train" else (16,):
+            solved = score(reasoner, some.clues, some.solutions, Budget(steps=steps)).solved
             found.append(
-                {"data": name, "steps": steps, "n": len(solved), "solved": int(solved.sum())}
+                {"data": some.name, "steps": steps, "n": len(solved), "solved": int(solved.sum())}
             )
     return found
 
@@ -307,7 +290,7 @@ def main() -> None:
     else:
         device = devices.pick(options.device)
         result = {"measured": []}
-        puzzles = held_out(options.limit)
+        puzzles = [held_out(name, options.limit) for name in HELD_OUT]
         for name in options.arms or list(ARMS):
             found = measure(name, options.minutes, options.batch, device, puzzles)
             result["measured"].append(found)

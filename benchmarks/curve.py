@@ -19,13 +19,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
 import report
-from ablations import held_out
+from held_out import held_out
 from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.figures import COLOURS, MARKERS
 from ronri.evaluation.records import score
 from ronri.evaluation.scores import wilson
+from ronri.evaluation.trials import Puzzles
 from ronri.reasoner import Budget
 
 # Row-steps that a puzzle may take at most. In one pass every puzzle takes all of them, so it gets
@@ -66,13 +67,10 @@ def measure(
 ) -> dict[str, Any]:
     loaded = loading.load(name, device=device)
     if which == "held-out":
-        data, (clues, solutions) = (
-            "hard-train, held out",
-            held_out(limit, ("hard-train",))["hard-train"],
-        )
+        data, puzzles = "hard-train, held out", held_out("hard-train", limit)
     else:
-        suite = open_set("hard")
-        data, clues, solutions = "hard", suite.puzzles(slice(limit)), suite.solutions(slice(limit))
+        data, puzzles = "hard", Puzzles.of("hard", open_set("hard"), limit)
+    clues, solutions = puzzles.clues, puzzles.solutions
     place = loaded.reasoner.device
     result: dict[str, Any] = {
         "reasoner": Path(name).name,
