@@ -50,6 +50,24 @@ def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
     assert places == {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
 
 
+def test_a_run_by_the_clock_leaves_time_for_its_last_validation(puzzles: Path) -> None:
+    run = begun(runs.tiny(puzzles, steps=None, minutes=10.0))
+    run.tick(599.0)
+    assert not run.over
+    run.validate()
+    assert run.closing > 0
+    run.tick(600.0 - run.closing / 2)
+    assert run.over
+    again = begun(run.recipe)
+    again.restore(run.snapshot())
+    assert again.over
+    # A run that is older than this.
+    older = run.snapshot()
+    del older.facts["closing"]
+    again.restore(older)
+    assert not again.over
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 # Of torch's compiler, on its way.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")

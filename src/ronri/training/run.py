@@ -1,6 +1,7 @@
 """Everything that changes while a run goes on, and how it is written down and restored."""
 
 import json
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, replace
 from typing import Any, final
@@ -59,6 +60,8 @@ class Run:
         self.progress = 0.0
         # Seconds of this run, and minutes of training in the weights it began with.
         self.seconds, self.ancestors_minutes = 0.0, 0.0
+        # Seconds that the latest validation took: the last one, too, is to end in time.
+        self.closing = 0.0
         # What a loss is compared with to tell that it has exploded.
         self.first_loss: float | None = None
         self.commit = commit()
@@ -121,7 +124,7 @@ class Run:
             self.progress = self.step / self.recipe.steps
         else:
             assert self.recipe.minutes is not None
-            self.progress = self.world.agree(seconds / 60 / self.recipe.minutes)
+            self.progress = self.world.agree((seconds + self.closing) / 60 / self.recipe.minutes)
 
     @property
     def over(self) -> bool:
@@ -147,12 +150,14 @@ class Run:
         clues, solutions = self.material.clues, self.material.solutions
         count, share = len(clues), self.world.size
         tell = None if progress is None else lambda done: progress(min(done * share, count), count)
+        begun = time.perf_counter()
         self.reasoner.eval()
         # What is compiled is compiled for the shapes of training.
         with self.ema.copied_into(self.reasoner), torch.compiler.set_stance("force_eager"):
             records = score(self.reasoner, clues[mine], solutions[mine], budget, progress=tell)
             readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
         self.reasoner.train()
+        self.closing = time.perf_counter() - begun
         scored = Records.joined(self.world.gathered(records))
         scores = {
             "puzzle_accuracy": float(scored.solved.mean()),
@@ -191,6 +196,7 @@ class Run:
             "recipe": _as_written(self.recipe),
             "batch": self.batch,
             "seconds": self.seconds,
+            "closing": self.closing,
             "ancestors_minutes": self.ancestors_minutes,
             "first_loss": self.first_loss,
             "commit": self.commit,
@@ -222,6 +228,8 @@ class Run:
             torch.cuda.set_rng_state(tensors["rng.cuda"])
         self.step, self.ancestors_minutes = snapshot.step, facts["ancestors_minutes"]
         self.first_loss, self.commit = facts["first_loss"], facts["commit"]
+        # Older runs did not write it down.
+        self.closing = facts.get("closing", 0.0)
         self.tick(facts["seconds"])
         self.validation, self.best = (
             None if facts[name] is None else Validation(**facts[name])
