@@ -35,8 +35,12 @@ MINUTES = 1.0
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 # The recipe `trm` as it was before this was measured.
 PLAIN = {
-    "model": {"message": 32, "sure": 0.5},
-    "data": {"train": ["minimal-train=0.3", "clue17-train=0.2", "hard-train=0.5"]},
+    "model": {"message": 32, "sure": 0.5, "max_steps": 16, "exploration": 0.1},
+    "data": {
+        "train": ["minimal-train=0.3", "clue17-train=0.2", "hard-train=0.5"],
+        "validation_puzzles": 2048,
+    },
+    "validation_steps": 16,
     # In short runs an average over a thousand updates would still remember the beginning.
     "optim": {"ema": 0.99},
 }

@@ -17,12 +17,12 @@ from ronri.data.sources import open_set
 from ronri.data.splits import set_keys
 from ronri.evaluation.trials import Puzzles, hold
 from ronri.reasoner import Budget
-from ronri.training.release import release, write_card
+from ronri.training.release import release, touched, write_card
 
 PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
-# One pass: as many steps as a training slot has, four times as many, and as many as it wants. Then
-# what at most 1,024 row-steps a puzzle buy, where the check picks.
+# One pass: few steps, many, and as many of these as it wants. Then what at most 1,024 row-steps a
+# puzzle buy, where the check picks.
 BUDGETS = (
     Budget(steps=16),
     Budget(steps=64),
@@ -66,13 +66,14 @@ def summary(card: dict[str, Any]) -> str:
     head = (f"solved by `{card['name']}`", "puzzles", *map(_way, ways))
     commit = (card["commit"] or "unknown")[:7]
     cost = (
-        f"{card['parameters']:,} parameters, trained for {card['minutes']:.1f} "
-        f"minutes on {card['processes']} × {card['device']} at commit `{commit}`"
+        f"{card['parameters']:,} parameters, trained for {card['minutes']:.2f} minutes, "
+        "compilation and validation included, "
+        f"on {card['processes']} × {card['device']} at commit `{commit}`"
     )
     where = f"src/ronri/weights/{card['name']}/card.md"
     return (
         f"{report.table(head, rows)}\n{cost}: [the card]({where}). In brackets the 95 % interval. "
-        f"Checked is what `ronri eval` does with {_flags(ways[-1])}.\n"
+        f"Checked is what `ronri eval` does with {_flags(ways[-1])}.{touched(card)}\n"
     )
 
 

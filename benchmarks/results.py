@@ -16,6 +16,7 @@ import report
 import speed
 from ronri import loading
 from ronri.reasoner import Budget
+from ronri.training.release import touched
 
 PAGE = report.ROOT / "docs" / "RESULTS.md"
 # What we hold ourselves to: in one pass of 64 steps, and, checked, for at most 1,024 row-steps.
@@ -42,15 +43,16 @@ released weights. Each part names the command that measured it. Suites are those
 
 ## TRM on the suites
 
-`trm`: {card["parameters"]:,} parameters, {card["minutes"]:.1f} minutes of training on \
-{card["processes"]} × {card["device"]}, weights `{card["sha256"][:12]}`. Scored by \
-`python benchmarks/release.py`. One pass is one row without noise, views or check. \
+`trm`: {card["parameters"]:,} parameters, {card["minutes"]:.2f} minutes of training, \
+compilation and validation included, on {card["processes"]} × {card["device"]}, weights \
+`{card["sha256"][:12]}`. Scored by `python benchmarks/release.py`. One pass is one row without \
+noise, views or check. \
 Where thinking is verified, it ends as soon as a board passes the check, which knows the clues and \
 the rules but no answers; samples after the first and views begin where the plain row has failed. \
 Row-steps are the steps of all rows of a puzzle together. Boards are the argmax of what the \
 network believes. Intervals are Wilson's, at 95 %, and milliseconds those of one puzzle on \
 {card["device"]}, compilation on the way included. *Wanted* is the least that we hold ourselves \
-to, in one pass of 64 steps and, checked, for at most {curve.ROW_STEPS:,} row-steps.
+to, in one pass of 64 steps and, checked, for at most {curve.ROW_STEPS:,} row-steps.{touched(card)}
 
 {scores(card)}
 ## Thinking longer

@@ -67,6 +67,8 @@ class Learned:
     apart_from: tuple[str, ...]
     # A list that hard puzzles are bred from.
     ancestors: str | None = None
+    # Suites that suggested what to make, by what was wrong there: no untouched tests any more.
+    suggested_by: tuple[str, ...] = ()
 
 
 # The suites with boards of that size.
@@ -91,6 +93,7 @@ TRAINING = {
     "tricky-made": Learned(
         Order(kind="tricky", count=200_000, least_guesses=8.0, seed=0x5EED_0009_0004),
         apart_from=NINE_BY_NINE,
+        suggested_by=("kaggle3m",),
     ),
     "hard-bred": Learned(
         Order(kind="hard", count=300_000, seed=0x5EED_0009_0003),

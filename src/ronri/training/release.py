@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from ronri import loading, registry
+from ronri.data.sources import TRAINING
 from ronri.recipe import Recipe, from_plain
 from ronri.training.checkpoints import Checkpoints, read_snapshot
 
@@ -95,7 +96,7 @@ rounded.
 Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \
 {card["steps"]:,} of {card["steps_in_run"]:,} updates of {card["batch"]} slots, the best by \
 validation; {card["admitted_puzzles"]:,} puzzles begun by then. The run took \
-{card["minutes"]:.1f} minutes on {machine}, compilation and validation included.
+{card["minutes"]:.2f} minutes on {machine}, compilation and validation included.
 
 ## Learned from
 
@@ -110,7 +111,7 @@ Mixed as {_parts(mixed["train"])}, every puzzle in a new symmetric position each
 
 One pass means one row, no noise, no symmetric views, no check. Every board is the argmax of what \
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
-Wilson's, at 95 %. {_shared(card["shared"])}
+Wilson's, at 95 %. {_shared(card["shared"])}{touched(card)}
 
 Thinking halts after a fixed number of steps, when the network's own q says so, or when a board \
 passes the check of clues and rules (verified); there, samples after the first and views begin \
@@ -150,6 +151,17 @@ def _shared(shared: dict[str, int]) -> str:
         return "No puzzle of these suites could be seen in training, not even in another position."
     leaks = ", ".join(f"{n:,} of `{suite}`" for suite, n in shared.items() if n)
     return f"BEWARE: puzzles that could be seen in training, up to symmetry: {leaks}."
+
+
+def touched(card: dict[str, Any]) -> str:
+    """Which suites are no untouched tests, as errors there suggested what to learn from."""
+    return "".join(
+        f" What `{name}` is made of was suggested by errors of earlier weights on "
+        f"{' and '.join(f'`{suite}`' for suite in TRAINING[name].suggested_by)}: not an untouched "
+        f"test of these."
+        for name in card["data"]
+        if name in TRAINING and TRAINING[name].suggested_by
+    )
 
 
 def _devices(scores: list[dict[str, Any]]) -> str:

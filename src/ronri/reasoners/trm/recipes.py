@@ -23,19 +23,21 @@ def trm() -> Recipe[Config]:
     """Ours, small because all digits, all rows, all columns and all boxes are alike to it."""
     return Recipe(
         reasoner="trm",
-        model=_OURS,
+        model=replace(_OURS, max_steps=32, exploration=0.05),
         data=Data(
             train=(
-                "minimal-train=0.25",
-                "clue17-train=0.15",
-                "hard-train=0.35",
-                "hard-bred=0.25",
+                "minimal-train=0.15",
+                "tricky-made=0.2",
+                "clue17-train=0.1",
+                "hard-train=0.25",
+                "hard-bred=0.3",
             ),
-            validation_puzzles=2048,
+            validation_puzzles=4096,
         ),
         optim=Optim(name="muon", lr=4e-4, matrix_lr=0.004, warmup=200, ema=0.999),
         minutes=24.0,
         validate_every=5000,
+        validation_steps=64,
         checkpoint_every=5000,
         log_every=100,
     )
