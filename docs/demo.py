@@ -17,8 +17,8 @@ from ronri.terminal import pencil
 from ronri.terminal.thoughts import Moment, Observer
 from ronri.thinking import think
 
-# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses about 55 times.
-PUZZLE = "2..8....6.....4.8...9.7.1....14.7.......3..1..3.9..4..56.....2...7.4.3.......5..."
+# Of the suite `hard`, from a list of the hardest that players know: tdoku guesses about 87 times.
+PUZZLE = ".7.....8......7..1..35..4..1...9...4..43..2..8......9......26...4.6....5..6.53.4."
 # Seconds that a step, and the last one, is shown.
 SECONDS, PAUSE = 0.8, 4.0
 # Sizes of a tile, of the gap between boxes, and of what is written beside the board.

@@ -350,5 +350,5 @@ def test_a_run_becomes_a_model_and_a_card(puzzles: Path, tmp_path: Path) -> None
     assert "At the very beginning: `easy=0.9`, `hard=0.1`; over the first 25 % of the run" in told
     assert "untouched" not in told
     told = card_text({**card, "data": {"tricky-made": (98, 2)}})
-    assert "What `tricky-made` is made of was suggested by errors" in told
-    assert "on `kaggle3m`: not an untouched test" in told
+    assert "learned from `tricky-made`, which was made because of errors" in told
+    assert "on `kaggle3m`: no untouched test" in told

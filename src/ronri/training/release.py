@@ -156,9 +156,8 @@ def _shared(shared: dict[str, int]) -> str:
 def touched(card: dict[str, Any]) -> str:
     """Which suites are no untouched tests, as errors there suggested what to learn from."""
     return "".join(
-        f" What `{name}` is made of was suggested by errors of earlier weights on "
-        f"{' and '.join(f'`{suite}`' for suite in TRAINING[name].suggested_by)}: not an untouched "
-        f"test of these."
+        f" It learned from `{name}`, which was made because of errors of earlier weights on "
+        f"{' and '.join(f'`{suite}`' for suite in TRAINING[name].suggested_by)}: no untouched test."
         for name in card["data"]
         if name in TRAINING and TRAINING[name].suggested_by
     )
