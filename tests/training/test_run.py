@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, get_args, get_type_hints
 
 import pytest
@@ -50,13 +51,22 @@ def test_work_in_place_is_the_same_work(puzzles: Path) -> None:
     assert places == {name: x.data_ptr() for name, x in in_place.carry.tensors().items()}
 
 
-def test_a_run_by_the_clock_leaves_time_for_its_last_validation(puzzles: Path) -> None:
+def test_a_run_by_the_clock_leaves_time_for_its_last_validation(
+    puzzles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     run = begun(runs.tiny(puzzles, steps=None, minutes=10.0))
-    run.tick(599.0)
-    assert not run.over
+    # A slow validation of 40 seconds, then one of 4.
+    clock = iter([0.0, 40.0, 100.0, 104.0])
+    seconds = SimpleNamespace(perf_counter=lambda: next(clock))
+    monkeypatch.setattr("ronri.training.run.time", seconds)
     run.validate()
-    assert run.closing > 0
-    run.tick(600.0 - run.closing / 2)
+    run.tick(559.0)
+    assert not run.over
+    run.tick(561.0)
+    assert run.over
+    # It stays over, however fast the last one is.
+    run.validate()
+    run.tick(565.0)
     assert run.over
     again = begun(run.recipe)
     again.restore(run.snapshot())

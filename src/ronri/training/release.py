@@ -156,8 +156,9 @@ def _shared(shared: dict[str, int]) -> str:
 def touched(card: dict[str, Any]) -> str:
     """Which suites are no untouched tests, as errors there suggested what to learn from."""
     return "".join(
-        f" It learned from `{name}`, which was made because of errors of earlier weights on "
-        f"{' and '.join(f'`{suite}`' for suite in TRAINING[name].suggested_by)}: no untouched test."
+        f" `{card['name']}` learned from `{name}`, which was made because earlier weights erred on "
+        f"{' and '.join(f'`{suite}`' for suite in TRAINING[name].suggested_by)}: what it solves "
+        f"there is no untouched test."
         for name in card["data"]
         if name in TRAINING and TRAINING[name].suggested_by
     )

@@ -60,7 +60,8 @@ class Run:
         self.progress = 0.0
         # Seconds of this run, and minutes of training in the weights it began with.
         self.seconds, self.ancestors_minutes = 0.0, 0.0
-        # Seconds that the latest validation took: the last one, too, is to end in time.
+        # Seconds that the slowest validation took: the last one, too, is to end in time. Of the
+        # latest one it could shrink, and the run would go backwards.
         self.closing = 0.0
         # What a loss is compared with to tell that it has exploded.
         self.first_loss: float | None = None
@@ -157,8 +158,8 @@ class Run:
             records = score(self.reasoner, clues[mine], solutions[mine], budget, progress=tell)
             readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
         self.reasoner.train()
-        self.closing = time.perf_counter() - begun
         scored = Records.joined(self.world.gathered(records))
+        self.closing = max(self.closing, time.perf_counter() - begun)
         scores = {
             "puzzle_accuracy": float(scored.solved.mean()),
             "cell_accuracy": float(scored.cells_right.sum() / scored.cells_empty.sum()),
