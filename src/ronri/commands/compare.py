@@ -49,7 +49,6 @@ def compare(
 
     if not names or not data:
         raise ValueError("name at least one reasoner, and after --data at least one data set")
-    out.mkdir(parents=True, exist_ok=True)
     # Everything is opened before anything is scored: a name that is wrong should cost no hours.
     entrants = []
     for puzzles in [opened(name, limit) for name in dict.fromkeys(data)]:
@@ -60,6 +59,7 @@ def compare(
                 loaded.reasoner, steps=steps, samples=samples, views=views, halt=halt
             ):
                 entrants.append((loaded, puzzles, budget))
+    out.mkdir(parents=True, exist_ok=True)
     with json_written(json_to) as write_json:
         trials = []
         for loaded, puzzles, budget in entrants:

@@ -69,6 +69,8 @@ class Learned:
     ancestors: str | None = None
     # Suites that suggested what to make, by what was wrong there: no untouched tests any more.
     suggested_by: tuple[str, ...] = ()
+    # About so many minutes to make on two cores, if it takes long.
+    minutes: int | None = None
 
 
 # The suites with boards of that size.
@@ -94,11 +96,13 @@ TRAINING = {
         Order(kind="tricky", count=200_000, least_guesses=8.0, seed=0x5EED_0009_0004),
         apart_from=NINE_BY_NINE,
         suggested_by=("kaggle3m",),
+        minutes=10,
     ),
     "hard-bred": Learned(
         Order(kind="hard", count=300_000, seed=0x5EED_0009_0003),
         apart_from=NINE_BY_NINE,
         ancestors="hard-train",
+        minutes=20,
     ),
 }
 
@@ -215,7 +219,7 @@ def _open_training(name: str, lists: Path | None, cache: Path, threads: int | No
         with StoreWriter(path, order.geometry, provenance=provenance) as writer:
             fulfil(order, writer, name=name, exclude=exclude, threads=threads)
 
-    return _cached(name, cache / f"{name}-{key}.ronri", make)
+    return _cached(name, cache / f"{name}-{key}.ronri", make, TRAINING[name].minutes)
 
 
 def locate(name: str, *, lists: Path | None = None) -> Path:
@@ -263,14 +267,17 @@ def is_set(path: Path) -> bool:
         return file.read(len(MAGIC)) == MAGIC
 
 
-def _cached(name: str, path: Path, make: Callable[[Path], None]) -> PuzzleSet:
+def _cached(
+    name: str, path: Path, make: Callable[[Path], None], minutes: int | None = None
+) -> PuzzleSet:
     """The set at `path`; made first if it is not there, and again if it is damaged."""
     if path.is_file():
         try:
             return PuzzleSet(path)
         except StoreError:
             path.unlink()
-    log.info("preparing %s, once; it is kept for the next time", name)
+    long = f" (some {minutes} minutes on two cores)" if minutes else ""
+    log.info("preparing %s, once%s; it is kept for the next time", name, long)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         make(path)

@@ -1,4 +1,8 @@
-"""Which device to use, and what to compute in there."""
+"""Which device to use, what to compute in there, and how much memory it may take."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 
 import torch
 
@@ -23,3 +27,41 @@ def pick(name: str | None = None) -> torch.device:
 def compute_dtype(device: torch.device) -> torch.dtype:
     """bfloat16 where it is fast; processors and Apple's GPUs compute in float32."""
     return torch.bfloat16 if device.type == "cuda" else torch.float32
+
+
+@contextmanager
+def within_memory(device: torch.device) -> Iterator[None]:
+    """On a processor: who asks for more memory than there is is told so, and not killed.
+
+    Linux promises memory that it does not have, and kills whoever takes it at its word. It keeps
+    to a limit for the process, though, so there is one while this lasts.
+    """
+    free = _free_bytes() if device.type == "cpu" else None
+    if free is None:
+        yield
+        return
+    import resource  # Where there is /proc there is this.
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    limit = _kilobytes(Path("/proc/self/status"))["VmData"] * 1024 + free
+    if all(bound == resource.RLIM_INFINITY or limit < bound for bound in before):
+        resource.setrlimit(resource.RLIMIT_DATA, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def _free_bytes() -> int | None:
+    """Memory that can still be had, disk that serves as memory included; None if nobody says."""
+    there = Path("/proc/meminfo")
+    if not there.is_file():
+        return None
+    found = _kilobytes(there)
+    return (found["MemAvailable"] + found["SwapFree"]) * 1024
+
+
+def _kilobytes(file: Path) -> dict[str, int]:
+    """Lines like `VmData:  1234 kB`."""
+    lines = (line.split() for line in file.read_text().splitlines())
+    return {line[0].rstrip(":"): int(line[1]) for line in lines if line[-1:] == ["kB"]}

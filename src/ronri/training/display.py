@@ -92,10 +92,13 @@ class Display:
         self._printed_at = time.monotonic()
 
     def __enter__(self) -> "Display":
+        title = Text(f"{self._title} on {self._device}")
         if self._moves:
             self._live.start()
+            # Until there is a picture; what is compiled first can take a minute.
+            self._live.update(title, refresh=True)
         else:
-            self._print(Text(f"{self._title} on {self._device}"))
+            self._print(title)
         return self
 
     def update(self, status: Status) -> None:

@@ -20,6 +20,7 @@ from typing import Any, Literal, final
 import torch
 from rich.console import Console
 
+from ronri.nn.devices import within_memory
 from ronri.recipe import Recipe, to_plain
 from ronri.training.checkpoints import Checkpoints, Score
 from ronri.training.display import Display, Status, Validation
@@ -92,14 +93,17 @@ def train(
             if world.writes:
                 facts = {"recipe": to_plain(recipe), "batch": batch, "commit": run.commit}
                 log = open_trackers(folder, track, facts, run.step if snapshot else None)
-            with Display(
-                console, f"{recipe.reasoner} {recipe.board}", str(world.device)
-            ) as display:
+            title = f"{recipe.reasoner} {recipe.board}"
+            with (
+                within_memory(world.device),
+                Display(console, title, str(world.device)) as display,
+            ):
                 return _loop(run, folder, checkpoints, log, display)
         except Diverged as error:
             raise ValueError(f"{error}; {_last_good(checkpoints, folder)}") from error
-        except RuntimeError as error:
-            if not isinstance(error, torch.OutOfMemoryError) and "allocate" not in str(error):
+        except (RuntimeError, MemoryError) as error:
+            no_room = isinstance(error, torch.OutOfMemoryError | MemoryError)
+            if not no_room and "allocate" not in str(error):
                 raise
             half = max(1, round_to_multiple(batch // 2, world.size))
             raise ValueError(

@@ -20,7 +20,7 @@ class Config:
 
 
 def encoder() -> Recipe[Config]:
-    """Two million parameters on the lists that TRM learns from."""
+    """Two million parameters, on the three real lists to learn from."""
     return Recipe(
         reasoner="encoder",
         model=Config(width=192, heads=3, layers=8, inner=256),
