@@ -274,7 +274,7 @@ def text(result: dict[str, Any]) -> str:
         f"benchmarks/ablations.py`; solved in one pass, of held-out puzzles, not of the suites: "
         f"{counts}. In brackets the 95 % interval. *Plain* is the recipe `trm` as it was before "
         "this was measured (`PLAIN` in that file: smaller messages, slots of 16 steps, real lists "
-        "only), and each arm changes one thing of it. Arms no further apart than seeds of the "
+        "only), and each arm changes what its name says. Arms no further apart than seeds of the "
         "plain network are not called different.\n"
     )
 
