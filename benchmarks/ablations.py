@@ -1,9 +1,9 @@
 """What each choice is worth: `python benchmarks/ablations.py [ARM ...] [--write]`, on a GPU.
 
-Every arm is one network with something changed, trained for a short time from the same seed and
-scored on held-out puzzles of the training lists, one pass, averaged weights. Arms are compared
-at the same time, and the clock starts when everything is compiled. Two arms that are no further
-apart than seeds of the plain network are not called different.
+Every arm is one network with something changed, trained for a short time and scored on held-out
+puzzles of the training lists, one pass, averaged weights. Arms are compared at the same time, and
+the clock starts when everything is compiled. Where the decision is close an arm has several seeds;
+one that is no further from the plain network than seeds are apart is not called different.
 """
 
 import argparse
@@ -45,6 +45,17 @@ PLAIN = {
     "optim": {"ema": 0.99},
 }
 
+# What the recipe has become: the choices of the arms below, and puzzles laborious for a pencil.
+RELEASED = {
+    "model": {"message": 64, "max_steps": 32, "exploration": 0.05},
+    "data": {
+        "train": [
+            "minimal-train=0.15", "tricky-made=0.2", "clue17-train=0.1", "hard-train=0.25",
+            "hard-bred=0.3",
+        ]
+    },
+}  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Arm:
@@ -56,6 +67,8 @@ class Arm:
     puzzles: int | None = None
     # So many times the slots; learning rates grow with the root of that, as they always do.
     batch: float = 1.0
+    # How many seeds it is measured with: 0, 1, ...
+    seeds: int = 1
 
 
 def _model(**changes: Any) -> dict[str, Any]:
@@ -72,9 +85,7 @@ def _data(*train: str) -> dict[str, Any]:
 
 
 ARMS: dict[str, Arm] = {
-    "plain": Arm("what others are compared with"),
-    "plain, another seed": Arm("how far seeds are apart", {"seed": 1}),
-    "plain, a third seed": Arm("how far seeds are apart", {"seed": 2}),
+    "plain": Arm("what others are compared with", seeds=4),
     "cells, heads for units": Arm("how do cells find each other?", _cells(unit_heads=6)),
     "cells, heads for units, positions": Arm(
         "how do cells find each other?", _cells(unit_heads=6, positions="both")
@@ -85,32 +96,37 @@ ARMS: dict[str, Arm] = {
     "cells, mlp": Arm("how do cells find each other?", _cells(mixer="mlp")),
     "loss on halted slots": Arm("loss on all slots or halted ones?", _model(supervise="halted")),
     "stablemax": Arm("which cross-entropy?", _model(cross_entropy="stablemax")),
-    "H 1, L 5": Arm("how deep?", _model(h_cycles=1, l_cycles=5)),
-    "H 2, L 3": Arm("how deep?", _model(h_cycles=2, l_cycles=3)),
+    "H 1, L 5": Arm("how deep?", _model(h_cycles=1, l_cycles=5), seeds=2),
+    "H 2, L 3": Arm("how deep?", _model(h_cycles=2, l_cycles=3), seeds=2),
     "H 3, L 3": Arm("how deep?", _model(h_cycles=3, l_cycles=3)),
     "H 3, L 5": Arm("how deep?", _model(h_cycles=3, l_cycles=5)),
     "one layer": Arm("how deep?", _model(layers=1)),
     "width 32": Arm("how large?", _model(width=32, message=16, inner=64)),
-    "message 64": Arm("how large?", _model(message=64)),
-    "inner 256": Arm("how large?", _model(inner=256)),
-    "half the batch": Arm("how many slots?", batch=0.5),
-    "twice the batch": Arm("how many slots?", batch=2.0),
+    "message 64": Arm("how large?", _model(message=64), seeds=3),
+    "inner 256": Arm("how large?", _model(inner=256), seeds=3),
+    "half the batch": Arm("how many slots?", batch=0.5, seeds=2),
+    "twice the batch": Arm("how many slots?", batch=2.0, seeds=2),
     "slower learning": Arm("how fast?", {"optim": {"matrix_lr": 0.0028}}),
     "faster learning": Arm("how fast?", {"optim": {"matrix_lr": 0.0056}}),
-    "32 steps": Arm("how long may a puzzle stay?", _model(max_steps=32)),
-    "first third shallow": Arm("deeper by and by?", _model(shallow=0.33)),
+    "32 steps": Arm("how long may a puzzle stay?", _model(max_steps=32), seeds=3),
+    "first third shallow": Arm("deeper by and by?", _model(shallow=0.33), seeds=3),
     "easy first": Arm(
         "harder by and by?",
         {"data": {"early": ["minimal-train=0.6", "clue17-train=0.4"], "early_part": 0.33}},
+        seeds=2,
     ),
     "three quarters hard": Arm(
-        "which puzzles?", _data("minimal-train=0.15", "clue17-train=0.1", "hard-train=0.75")
+        "which puzzles?",
+        _data("minimal-train=0.15", "clue17-train=0.1", "hard-train=0.75"),
+        seeds=3,
     ),
     "bred puzzles, too": Arm(
         "which puzzles?",
         _data("minimal-train=0.3", "clue17-train=0.2", "hard-train=0.25", "hard-bred=0.25"),
+        seeds=3,
     ),
-    "1,000 puzzles": Arm("few puzzles or all?", puzzles=1000),
+    "1,000 puzzles": Arm("few puzzles or all?", puzzles=1000, seeds=2),
+    "the recipe of the release": Arm("all that was taken together?", RELEASED, seeds=3),
 }
 
 
@@ -118,9 +134,10 @@ ARMS: dict[str, Arm] = {
 _gathered: dict[Data, Material] = {}
 
 
-def settings(arm: Arm, minutes: float, batch: int) -> Recipe[Any]:
+def settings(arm: Arm, seed: int, minutes: float, batch: int) -> Recipe[Any]:
     recipe = changed(changed(registry.recipe("trm"), PLAIN), arm.changes)
-    return changed(recipe, {"minutes": minutes, "batch": round(batch * arm.batch)})
+    rest = {"seed": seed, "minutes": minutes, "batch": round(batch * arm.batch)}
+    return changed(recipe, rest)
 
 
 def material(recipe: Recipe[Any], arm: Arm) -> Material:
@@ -138,16 +155,17 @@ def material(recipe: Recipe[Any], arm: Arm) -> Material:
 
 def measure(
     name: str,
+    seed: int,
     minutes: float,
     batch: int,
     device: torch.device,
     puzzles: list[Puzzles],
 ) -> dict[str, Any]:
-    """Train one arm and score it."""
+    """Train one arm from one seed and score it."""
     arm = ARMS[name]
     torch.compiler.reset()
     gc.collect()
-    recipe = settings(arm, minutes, batch)
+    recipe = settings(arm, seed, minutes, batch)
     assert recipe.batch != "auto"
     run = Run(recipe, World(0, 1, device), recipe.batch, material(recipe, arm))
     started = time.perf_counter()
@@ -213,6 +231,15 @@ def score_all(reasoner: Reasoner, puzzles: list[Puzzles]) -> list[dict[str, Any]
     return found
 
 
+def runs(arms: list[str], seeds: list[int] | None) -> list[tuple[str, int]]:
+    """Every seed of every arm, or some: first seeds first, so that what is cut off is least."""
+    every = [(arm, seed) for arm in arms for seed in range(ARMS[arm].seeds)]
+    return sorted(
+        [(arm, seed) for arm, seed in every if seeds is None or seed in seeds],
+        key=lambda one: one[1],
+    )
+
+
 def waited(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize()
@@ -222,14 +249,15 @@ def merged(result: dict[str, Any]) -> dict[str, Any]:
     """The result, and what was kept of arms that are the same still and not measured again."""
     if not (report.RESULTS / "ablations.json").is_file():
         return result
-    again = {(one["arm"], one["minutes"]) for one in result["measured"]}
+    again = {_place(one) for one in result["measured"]}
     before = report.kept("ablations")["measured"]
-    kept = [one for one in before if (one["arm"], one["minutes"]) not in again and same(one)]
-    order = list(ARMS)
-    everything = [*kept, *result["measured"]]
-    return {
-        "measured": sorted(everything, key=lambda one: (one["minutes"], order.index(one["arm"])))
-    }
+    kept = [one for one in before if same(one) and _place(one) not in again]
+    return {"measured": sorted([*kept, *result["measured"]], key=_place)}
+
+
+def _place(one: dict[str, Any]) -> tuple[float, int, int]:
+    """Where a run stands in the table: no two are at the same place."""
+    return one["minutes"], list(ARMS).index(one["arm"]), one["recipe"]["seed"]
 
 
 def same(one: dict[str, Any]) -> bool:
@@ -238,16 +266,68 @@ def same(one: dict[str, Any]) -> bool:
     if arm is None:
         return False
     batch = round(one["recipe"]["batch"] / arm.batch)
-    now = settings(arm, one["minutes"], batch)
+    now = settings(arm, one["recipe"]["seed"], one["minutes"], batch)
     return now == from_plain(type(now.model), one["recipe"])
 
 
-def text(result: dict[str, Any]) -> str:
-    """The table, and how it was made."""
+@dataclass(frozen=True)
+class Seeds:
+    """What seeds of one arm have solved of the same puzzles, in percent."""
+
+    solved: tuple[float, ...]
+
+    @property
+    def mean(self) -> float:
+        return sum(self.solved) / len(self.solved)
+
+    @property
+    def apart(self) -> float:
+        return max(self.solved) - min(self.solved)
+
+    def against(self, plain: "Seeds") -> float | None:
+        """How far above plain it is; nothing where seeds of either are as far apart."""
+        difference = self.mean - plain.mean
+        return difference if abs(difference) > max(self.apart, plain.apart) else None
+
+
+def compared(measured: list[dict[str, Any]]) -> str:
+    """A row for each arm: the mean of its seeds, how far they are apart, and what it is worth."""
+    first = measured[0]["scores"]
+    arms: dict[tuple[str, float], list[dict[str, Any]]] = {}
+    for one in measured:
+        arms.setdefault((one["arm"], one["minutes"]), []).append(one)
     rows = []
-    for one in result["measured"]:
+    for (name, minutes), runs in arms.items():
+        cells = [name, f"{minutes:g}", f"{len(runs)}"]
+        for place in range(len(first)):
+            found = _seeds(runs, place)
+            cells.append(f"{found.mean:.1f} %")
+            cells[-1] += f" ({min(found.solved):.1f}–{max(found.solved):.1f})" * (len(runs) > 1)
+            if name != "plain" and ("plain", minutes) in arms:
+                worth = found.against(_seeds(arms["plain", minutes], place))
+                cells[-1] += ", none" if worth is None else f", **{worth:+.1f}**"
+        rows.append(tuple(cells))
+    return report.table(("arm", "minutes", "seeds", *_columns(first)), rows)
+
+
+def _seeds(runs: list[dict[str, Any]], place: int) -> Seeds:
+    found = [one["scores"][place] for one in runs]
+    return Seeds(tuple(100 * one["solved"] / one["n"] for one in found))
+
+
+def _columns(scores: list[dict[str, Any]]) -> tuple[str, ...]:
+    return tuple(
+        f"{found['data'].removesuffix('-train')}, {found['steps']} steps" for found in scores
+    )
+
+
+def each(measured: list[dict[str, Any]]) -> str:
+    """A row for each run."""
+    rows = []
+    for one in measured:
         cells = [
-            f"{one['arm']}",
+            one["arm"],
+            f"{one['recipe']['seed']}",
             f"{one['minutes']:g}",
             f"{one['parameters']:,}",
             f"{one['updates']:,}",
@@ -257,31 +337,43 @@ def text(result: dict[str, Any]) -> str:
             low, high = (100 * bound for bound in wilson(found["solved"], found["n"]))
             cells.append(f"{100 * found['solved'] / found['n']:.1f} % ({low:.1f}–{high:.1f})")
         rows.append(tuple(cells))
-    first = result["measured"][0]["scores"]
+    columns = _columns(measured[0]["scores"])
+    name, steps = columns[0].split(", ")
     head = (
-        "arm", "minutes", "parameters", "updates", "ms an update",
-        *(f"{found['data'].removesuffix('-train')}, {found['steps']} steps" for found in first),
-        f"{first[0]['data'].removesuffix('-train')} without averaging, {first[0]['steps']} steps",
+        "arm", "seed", "minutes", "parameters", "updates", "ms an update", *columns,
+        f"{name} without averaging, {steps}",
     )  # fmt: skip
+    return report.table(head, rows)
+
+
+def text(result: dict[str, Any]) -> str:
+    """The tables, and how they were made."""
+    measured = result["measured"]
     counts = ", ".join(
-        f"{found['n']:,} of `{found['data']}`" for found in first if found["steps"] == 16
+        f"{found['n']:,} of `{found['data']}`"
+        for found in measured[0]["scores"]
+        if found["steps"] == 16
     )
-    places = {f"{one['device']} with torch {one['torch']}" for one in result["measured"]}
-    there = " or ".join(sorted(places))
+    places = {f"{one['device']} with torch {one['torch']}" for one in measured}
     return (
-        f"{report.table(head, rows)}\n"
-        f"Trained on one {there}, by `python "
-        f"benchmarks/ablations.py`; solved in one pass, of held-out puzzles, not of the suites: "
-        f"{counts}. In brackets the 95 % interval. *Plain* is the recipe `trm` as it was before "
-        "this was measured (`PLAIN` in that file: smaller messages, slots of 16 steps, real lists "
-        "only), and each arm changes what its name says. Arms no further apart than seeds of the "
-        "plain network are not called different.\n"
+        f"{compared(measured)}\n"
+        f"Trained on one {' or '.join(sorted(places))}, by `python benchmarks/ablations.py`; "
+        f"solved in one pass, of held-out puzzles, not of the suites: {counts}. *Plain* is the "
+        "recipe `trm` as it was before this was measured (`PLAIN` in that file: smaller messages, "
+        "slots of 16 steps, real lists only), and each arm changes what its name says. Where an "
+        "arm has several seeds the mean is given, and in brackets the lowest and the highest. "
+        "Bold is how many points the mean lies above or below that of *plain*; *none* where that "
+        "is no more than seeds of the arm, or of *plain*, are apart. Where an arm has one seed, "
+        "only those of *plain* say how far that is.\n\n"
+        "Every run, with its cost; in brackets the 95 % interval of that run's score:\n\n"
+        f"{each(measured)}"
     )
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("arms", nargs="*", metavar="ARM", help=f"of {', '.join(ARMS)}; or all")
+    parser.add_argument("--seeds", type=int, nargs="+", help="only these, of those an arm has")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--batch", type=int, default=768, help="slots; fewer only to try it out")
     parser.add_argument("--limit", type=int, default=2000, help="held-out puzzles of each list")
@@ -298,8 +390,8 @@ def main() -> None:
         device = devices.pick(options.device)
         result = {"measured": []}
         puzzles = [held_out(name, options.limit) for name in HELD_OUT]
-        for name in options.arms or list(ARMS):
-            found = measure(name, options.minutes, options.batch, device, puzzles)
+        for arm, seed in runs(options.arms or list(ARMS), options.seeds):
+            found = measure(arm, seed, options.minutes, options.batch, device, puzzles)
             result["measured"].append(found)
             print(json.dumps({k: v for k, v in found.items() if k != "recipe"}), flush=True)
             if options.out:
