@@ -46,7 +46,7 @@ PLAIN = {
 }
 
 # What the recipe has become: the choices of the arms below, and puzzles laborious for a pencil.
-RELEASED = {
+RELEASED: dict[str, dict[str, Any]] = {
     "model": {"message": 64, "max_steps": 32, "exploration": 0.05},
     "data": {
         "train": [
@@ -360,8 +360,9 @@ def text(result: dict[str, Any]) -> str:
         f"Trained on one {' or '.join(sorted(places))}, by `python benchmarks/ablations.py`; "
         f"solved in one pass, of held-out puzzles, not of the suites: {counts}. *Plain* is the "
         "recipe `trm` as it was before this was measured (`PLAIN` in that file: smaller messages, "
-        "slots of 16 steps, real lists only), and each arm changes what its name says. Where an "
-        "arm has several seeds the mean is given, and in brackets the lowest and the highest. "
+        "slots of 16 steps, real lists only), and each arm changes what its name says; *the recipe "
+        "of the release* has its messages, slots, exploration and puzzles. Where an arm has "
+        "several seeds the mean is given, and in brackets the lowest and the highest. "
         "Bold is how many points the mean lies above or below that of *plain*; *none* where that "
         "is no more than seeds of the arm, or of *plain*, are apart. Where an arm has one seed, "
         "only those of *plain* say how far that is.\n\n"

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import ablations
 import carry
 import game
 import importing
@@ -68,6 +69,34 @@ def test_the_default_recipe_made_the_released_weights() -> None:
 def test_results_are_those_of_the_result_files() -> None:
     """And these are of the released weights: the page refuses others."""
     assert results.PAGE.read_text() == results.page()
+
+
+def test_every_arm_on_the_page_is_what_it_was_when_it_was_measured() -> None:
+    measured = report.kept("ablations")["measured"]
+    assert all(ablations.same(one) for one in measured)
+    seeds: dict[str, list[int]] = {}
+    for one in measured:
+        seeds.setdefault(one["arm"], []).append(one["recipe"]["seed"])
+    assert seeds == {name: list(range(ablations.ARMS[name].seeds)) for name in seeds}
+
+
+def test_the_arm_of_the_release_has_what_the_recipe_has() -> None:
+    recipe = to_plain(registry.recipe("trm"))
+    for group, values in ablations.RELEASED.items():
+        for key, value in values.items():
+            if isinstance(value, list):
+                assert sorted(recipe[group][key]) == sorted(value)
+            else:
+                assert recipe[group][key] == value
+
+
+def test_a_difference_no_larger_than_seeds_are_apart_is_none() -> None:
+    plain = ablations.Seeds((80.0, 84.0))
+    assert ablations.Seeds((86.0,)).against(plain) is None
+    assert ablations.Seeds((87.0,)).against(plain) == 5.0
+    assert ablations.Seeds((76.0, 77.0)).against(plain) == -5.5
+    # Its own seeds are too far apart.
+    assert ablations.Seeds((82.0, 94.0)).against(plain) is None
 
 
 def test_what_was_measured_of_training_is_what_the_documents_say() -> None:
