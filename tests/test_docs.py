@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 import ablations
+import arms
 import carry
 import game
 import importing
@@ -77,12 +78,12 @@ def test_every_arm_on_the_page_is_what_it_was_when_it_was_measured() -> None:
     seeds: dict[str, list[int]] = {}
     for one in measured:
         seeds.setdefault(one["arm"], []).append(one["recipe"]["seed"])
-    assert seeds == {name: list(range(ablations.ARMS[name].seeds)) for name in seeds}
+    assert seeds == {name: list(range(arms.ARMS[name].seeds)) for name in seeds}
 
 
 def test_the_arm_of_the_release_has_what_the_recipe_has() -> None:
     recipe = to_plain(registry.recipe("trm"))
-    for group, values in ablations.RELEASED.items():
+    for group, values in arms.RELEASED.items():
         for key, value in values.items():
             if isinstance(value, list):
                 assert sorted(recipe[group][key]) == sorted(value)
