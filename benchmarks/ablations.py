@@ -1,4 +1,4 @@
-"""What each choice is worth: `python benchmarks/ablations.py [ARM ...] [--write]`, on a GPU.
+"""What each choice is worth: `python benchmarks/ablations.py [ARM ...] [--seeds N ...]`, on a GPU.
 
 Every arm is one network with something changed, trained for a short time and scored on held-out
 puzzles of the training lists, one pass, averaged weights. Arms are compared at the same time, and
@@ -32,6 +32,7 @@ from ronri.training.material import Material, gather
 from ronri.training.run import Run
 
 MINUTES = 1.0
+BATCH = 768
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 
 
@@ -144,14 +145,13 @@ def waited(device: torch.device) -> None:
         torch.cuda.synchronize()
 
 
-def merged(result: dict[str, Any]) -> dict[str, Any]:
-    """The result, and what was kept of arms that are the same still and not measured again."""
-    if not (report.RESULTS / "ablations.json").is_file():
-        return result
-    again = {_place(one) for one in result["measured"]}
-    before = report.kept("ablations")["measured"]
+def merged(before: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """What was measured, and what was kept of arms that are the same still and not among it."""
+    if odd := [one["arm"] for one in measured if not same(one)]:
+        raise ValueError(f"{odd[0]}: measured with other settings than the arm has")
+    again = {_place(one) for one in measured}
     kept = [one for one in before if same(one) and _place(one) not in again]
-    return {"measured": sorted([*kept, *result["measured"]], key=_place)}
+    return sorted([*kept, *measured], key=_place)
 
 
 def _place(one: dict[str, Any]) -> tuple[float, int, int]:
@@ -160,12 +160,11 @@ def _place(one: dict[str, Any]) -> tuple[float, int, int]:
 
 
 def same(one: dict[str, Any]) -> bool:
-    """Whether an arm is what it was when it was measured."""
-    arm = ARMS.get(one["arm"])
-    if arm is None:
+    """Whether a run is one that its arm still asks for."""
+    arm, seed = ARMS.get(one["arm"]), one["recipe"]["seed"]
+    if arm is None or seed >= arm.seeds or one["puzzles"] != arm.puzzles:
         return False
-    batch = round(one["recipe"]["batch"] / arm.batch)
-    now = settings(arm, one["recipe"]["seed"], one["minutes"], batch)
+    now = settings(arm, seed, one["minutes"], BATCH)
     return now == from_plain(type(now.model), one["recipe"])
 
 
@@ -196,15 +195,17 @@ def compared(measured: list[dict[str, Any]]) -> str:
     for one in measured:
         arms.setdefault((one["arm"], one["minutes"]), []).append(one)
     rows = []
-    for (name, minutes), runs in arms.items():
-        cells = [name, f"{minutes:g}", f"{len(runs)}"]
+    for (name, minutes), seeds in arms.items():
+        cells = [name, f"{minutes:g}", f"{len(seeds)}"]
         for place in range(len(first)):
-            found = _seeds(runs, place)
-            cells.append(f"{found.mean:.1f} %")
-            cells[-1] += f" ({min(found.solved):.1f}–{max(found.solved):.1f})" * (len(runs) > 1)
+            found = _seeds(seeds, place)
+            cell = f"{found.mean:.1f} %"
+            if len(seeds) > 1:
+                cell += f" ({min(found.solved):.1f}–{max(found.solved):.1f})"
             if name != "plain" and ("plain", minutes) in arms:
                 worth = found.against(_seeds(arms["plain", minutes], place))
-                cells[-1] += ", none" if worth is None else f", **{worth:+.1f}**"
+                cell += ", none" if worth is None else f", **{worth:+.1f}**"
+            cells.append(cell)
         rows.append(tuple(cells))
     return report.table(("arm", "minutes", "seeds", *_columns(first)), rows)
 
@@ -260,11 +261,12 @@ def text(result: dict[str, Any]) -> str:
         f"solved in one pass, of held-out puzzles, not of the suites: {counts}. *Plain* is the "
         "recipe `trm` as it was before this was measured (`PLAIN` in `arms.py` beside it: smaller "
         "messages, slots of 16 steps, real lists only), and each arm changes what its name says; "
-        "*the recipe of the release* has its messages, slots, exploration and puzzles. Where an arm has "
-        "several seeds the mean is given, and in brackets the lowest and the highest. "
+        "*the recipe of the release* has its messages, slots, exploration and puzzles. Where an "
+        "arm has several seeds the mean is given, and in brackets the lowest and the highest. "
         "Bold is how many points the mean lies above or below that of *plain*; *none* where that "
-        "is no more than seeds of the arm, or of *plain*, are apart. Where an arm has one seed, "
-        "only those of *plain* say how far that is.\n\n"
+        "is no more than seeds of the arm, or of *plain*, are apart. None is not the same as "
+        "equal, and a small difference of an arm with one seed may be chance. Where the "
+        "brackets of *plain* are wide, little can be told.\n\n"
         "Every run, with its cost; in brackets the 95 % interval of that run's score:\n\n"
         f"{each(measured)}"
     )
@@ -275,7 +277,7 @@ def main() -> None:
     parser.add_argument("arms", nargs="*", metavar="ARM", help=f"of {', '.join(ARMS)}; or all")
     parser.add_argument("--seeds", type=int, nargs="+", help="only these, of those an arm has")
     parser.add_argument("--minutes", type=float, default=MINUTES)
-    parser.add_argument("--batch", type=int, default=768, help="slots; fewer only to try it out")
+    parser.add_argument("--batch", type=int, default=BATCH, help="slots; fewer only to try it out")
     parser.add_argument("--limit", type=int, default=2000, help="held-out puzzles of each list")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, help="write the result here as JSON, arm by arm")
@@ -300,7 +302,8 @@ def main() -> None:
             if options.out:
                 options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        report.keep("ablations", merged(result))
+        before = report.kept("ablations")["measured"]
+        report.keep("ablations", {"measured": merged(before, result["measured"])})
     print(text(result))
 
 

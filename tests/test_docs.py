@@ -21,7 +21,7 @@ import suites
 import training
 from ronri import loading, registry
 from ronri.data.sources import SUITES, open_set
-from ronri.recipe import to_plain
+from ronri.recipe import changed, to_plain
 from ronri.sudoku.board import parse
 from ronri.training.release import card_text
 
@@ -75,20 +75,42 @@ def test_results_are_those_of_the_result_files() -> None:
 def test_every_arm_on_the_page_is_what_it_was_when_it_was_measured() -> None:
     measured = report.kept("ablations")["measured"]
     assert all(ablations.same(one) for one in measured)
-    seeds: dict[str, list[int]] = {}
+    seeds: dict[tuple[str, float], list[int]] = {}
     for one in measured:
-        seeds.setdefault(one["arm"], []).append(one["recipe"]["seed"])
-    assert seeds == {name: list(range(arms.ARMS[name].seeds)) for name in seeds}
+        seeds.setdefault((one["arm"], one["minutes"]), []).append(one["recipe"]["seed"])
+    for (name, _), found in seeds.items():
+        assert found == list(range(arms.ARMS[name].seeds))
+
+
+def test_runs_measured_again_take_the_place_of_the_old_ones() -> None:
+    measured = report.kept("ablations")["measured"]
+    again = {**measured[1], "updates": 1}
+    merged = ablations.merged(measured, [again])
+    assert merged == [measured[0], again, *measured[2:]]
+    assert ablations.merged([], measured[::-1]) == measured
+    assert ablations.merged([{**measured[0], "puzzles": 7}], [again]) == [again]
+    small = {**measured[0], "recipe": {**measured[0]["recipe"], "batch": 16}}
+    with pytest.raises(ValueError, match="plain: measured with other settings"):
+        ablations.merged(measured, [small])
+
+
+def test_first_seeds_are_measured_first() -> None:
+    every = ablations.runs(["plain", "width 32"], None)
+    assert every == [("plain", 0), ("width 32", 0), ("plain", 1), ("plain", 2), ("plain", 3)]
+    assert ablations.runs(["plain", "width 32"], [2]) == [("plain", 2)]
 
 
 def test_the_arm_of_the_release_has_what_the_recipe_has() -> None:
-    recipe = to_plain(registry.recipe("trm"))
-    for group, values in arms.RELEASED.items():
-        for key, value in values.items():
-            if isinstance(value, list):
-                assert sorted(recipe[group][key]) == sorted(value)
-            else:
-                assert recipe[group][key] == value
+    """But for what all arms have, and what does not change how it learns."""
+    recipe = registry.recipe("trm")
+    arm = arms.settings(arms.ARMS["the recipe of the release"], recipe.seed, 24.0, ablations.BATCH)
+    common = {
+        "model": {"sure": arm.model.sure},
+        "optim": {"ema": arm.optim.ema},
+        "data": {"validation_puzzles": arm.data.validation_puzzles},
+        "validation_steps": arm.validation_steps,
+    }
+    assert changed(recipe, {**common, "minutes": 24.0, "batch": ablations.BATCH}) == arm
 
 
 def test_a_difference_no_larger_than_seeds_are_apart_is_none() -> None:
