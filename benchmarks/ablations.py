@@ -33,6 +33,7 @@ from ronri.training.run import Run
 
 MINUTES = 1.0
 BATCH = 768
+LIMIT = 2000
 HELD_OUT = ("hard-train", "minimal-train", "clue17-train")
 
 
@@ -151,7 +152,10 @@ def merged(before: list[dict[str, Any]], measured: list[dict[str, Any]]) -> list
         raise ValueError(f"{odd[0]}: measured with other settings than the arm has")
     again = {_place(one) for one in measured}
     kept = [one for one in before if same(one) and _place(one) not in again]
-    return sorted([*kept, *measured], key=_place)
+    everything = sorted([*kept, *measured], key=_place)
+    if len({tuple(found["n"] for found in one["scores"]) for one in everything}) > 1:
+        raise ValueError("not all runs were scored on as many puzzles")
+    return everything
 
 
 def _place(one: dict[str, Any]) -> tuple[float, int, int]:
@@ -278,7 +282,7 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, nargs="+", help="only these, of those an arm has")
     parser.add_argument("--minutes", type=float, default=MINUTES)
     parser.add_argument("--batch", type=int, default=BATCH, help="slots; fewer only to try it out")
-    parser.add_argument("--limit", type=int, default=2000, help="held-out puzzles of each list")
+    parser.add_argument("--limit", type=int, default=LIMIT, help="held-out puzzles of each list")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, help="write the result here as JSON, arm by arm")
     parser.add_argument("--write", action="store_true", help="keep the result")
@@ -286,6 +290,8 @@ def main() -> None:
     options = parser.parse_args()
     if unknown := set(options.arms) - set(ARMS):
         parser.error(f"there is no arm {min(unknown)!r}")
+    if options.write and (options.batch, options.limit) != (BATCH, LIMIT):
+        parser.error("a trial with other slots or puzzles is not kept")
     if options.source:
         result = json.loads(options.source.read_text())
     else:
@@ -302,7 +308,8 @@ def main() -> None:
             if options.out:
                 options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        before = report.kept("ablations")["measured"]
+        there = (report.RESULTS / "ablations.json").is_file()
+        before = report.kept("ablations")["measured"] if there else []
         report.keep("ablations", {"measured": merged(before, result["measured"])})
     print(text(result))
 

@@ -92,6 +92,9 @@ def test_runs_measured_again_take_the_place_of_the_old_ones() -> None:
     small = {**measured[0], "recipe": {**measured[0]["recipe"], "batch": 16}}
     with pytest.raises(ValueError, match="plain: measured with other settings"):
         ablations.merged(measured, [small])
+    few = {**measured[0], "scores": [{**found, "n": 4} for found in measured[0]["scores"]]}
+    with pytest.raises(ValueError, match="as many puzzles"):
+        ablations.merged(measured, [few])
 
 
 def test_first_seeds_are_measured_first() -> None:
