@@ -198,7 +198,8 @@ def load(
         restore_tensors(reasoner.state_dict(), stored.tensors)
     except ValueError as error:
         raise ValueError(f"{folder}: the weights do not fit the config: {error}") from error
-    reasoner.to(place).eval()
+    # It thinks and learns no more: gradients, where thinking takes them, are not for weights.
+    reasoner.to(place).eval().requires_grad_(requires_grad=False)
     reasoner.compute_dtype = devices.compute_dtype(place)
     fused.look(place)
     return Loaded(

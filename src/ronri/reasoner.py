@@ -210,6 +210,11 @@ class Reasoner(nn.Module, ABC):
         del batch
         return {}
 
+    def alarms(self, readings: Mapping[str, float]) -> Sequence[str]:
+        """What is wrong with the network by its own readings, in a sentence each."""
+        del readings
+        return ()
+
     # Thinking.
 
     @abstractmethod

@@ -61,8 +61,10 @@ class Optim:
     momentum: float = 0.95
     # Longest gradient; 0 for any length.
     clip: float = 1.0
-    # Updates until the learning rate is full; never more than a fifth of the run.
+    # Updates until the learning rate is full.
     warmup: int = 200
+    # The part of a run that this takes at most. Beyond 1 it may be longer than the run.
+    warmup_part: float = 0.2
     # What the learning rate does after warm-up.
     schedule: Literal["cosine", "constant"] = "cosine"
     # Where the cosine ends, as a fraction of the learning rate.

@@ -259,7 +259,7 @@ def test_the_exact_solver_is_right_in_every_view(made: Puzzles, clues: Tensor) -
 
 
 @every_learner
-def test_every_weight_learns(name: str, made: Puzzles) -> None:
+def test_every_weight_learns_or_follows_those_that_do(name: str, made: Puzzles) -> None:
     reasoner = built(name).train()
     (lesson,) = study(
         reasoner, lessons_of(reasoner, made), reasoner.initial_carry(torch.arange(8)), 1
@@ -267,10 +267,18 @@ def test_every_weight_learns(name: str, made: Puzzles) -> None:
     assert lesson.loss.shape == ()
     assert lesson.loss.isfinite()
     lesson.loss.backward()
+    followers = {}
     for key, parameter in reasoner.named_parameters():
+        if not parameter.requires_grad:
+            followers[key] = parameter.clone()
+            continue
         assert parameter.grad is not None, f"{key} gets no gradient"
         assert parameter.grad.isfinite().all(), key
         assert parameter.grad.any(), f"{key} learns nothing"
+        parameter.data -= parameter.grad
+    reasoner.after_update(torch.tensor(0.5))
+    for key, before in followers.items():
+        assert not torch.equal(reasoner.get_parameter(key), before), f"{key} stands still"
     assert lesson.carry is None or isinstance(lesson.carry, Carry)
     for metric in lesson.metrics.values():
         assert metric.shape == ()

@@ -17,6 +17,7 @@ def _signed(x: int) -> int:
 
 
 _GOLDEN = _signed(0x9E3779B97F4A7C15)
+_GOLDEN_INVERSE = _signed(pow(0x9E3779B97F4A7C15, -1, 2**64))
 _MIX_1 = _signed(0xBF58476D1CE4E5B9)
 _MIX_2 = _signed(0x94D049BB133111EB)
 # What is left of 64 bits after a shift to the right: integers are signed here, so their sign
@@ -50,8 +51,10 @@ def scramble_int(x: int) -> int:
 
 def draws(keys: Int64[Tensor, "rows"], count: int) -> Int64[Tensor, "rows count"]:
     """`count` times 64 random bits for each key."""
-    steps = torch.arange(1, count + 1, device=keys.device) * _GOLDEN
-    return scramble(keys[:, None] + steps)
+    # That is, key + step * _GOLDEN. A compiler that counts in 32 bits could not write the product
+    # of a count and of so large a number.
+    steps = torch.arange(1, count + 1, device=keys.device)
+    return scramble((keys[:, None] * _GOLDEN_INVERSE + steps) * _GOLDEN)
 
 
 def uniform(keys: Int64[Tensor, "rows"], count: int) -> Float32[Tensor, "rows count"]:

@@ -173,9 +173,15 @@ class UnitMixer(nn.Module):
 
 
 def hear_and_think(
-    x: Float[Tensor, "B L D"], mixer: UnitMixer, feed_forward: SwiGLU
+    x: Float[Tensor, "B L D"], mixer: UnitMixer, feed_forward: SwiGLU, *, twice: bool = False
 ) -> Float[Tensor, "B L D"]:
-    """A block of a network over units: exchange, then think; a norm after each."""
+    """A block of a network over units: exchange, then think; a norm after each.
+
+    `twice`: gradients of its gradient will be asked for, and no fused kernel has any.
+    """
+    if twice:
+        x = add_norm(x, mixer(x))
+        return add_norm(x, feed_forward.down(feed_forward.gate_up.gated(x)))
     message, (width, inner) = mixer.hear.weight.shape[1] // 4, feed_forward.down.weight.shape
     if fused.available(x) and fused.fits_units(mixer.size, width, message, inner):
         say, ears = mixer.say.weight.to(x.dtype), mixer.ears.to(x.dtype)

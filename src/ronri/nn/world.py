@@ -10,6 +10,20 @@ def world_size() -> int:
     return dist.get_world_size() if dist.is_available() and dist.is_initialized() else 1
 
 
+def global_sum(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+    """The sum over processes of what each of them has, with its gradient.
+
+    What is computed from it is the same everywhere, and so is a loss. Its gradient for one
+    process's values then counts every process's copy of that loss, and gradients of weights are
+    averaged over processes afterwards: together, the gradient of the loss of all values.
+    """
+    if world_size() == 1:
+        return values
+    from torch.distributed.nn.functional import all_reduce
+
+    return all_reduce(values)
+
+
 def global_mean(
     values: Float[Tensor, "slots"], chosen: Bool[Tensor, "slots"] | None = None
 ) -> Float[Tensor, ""]:

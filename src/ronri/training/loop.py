@@ -144,6 +144,10 @@ def _loop(
                 window.check(run.step)
                 found = run.validate(display.validating)
                 news.update({f"validation.{name}": one for name, one in found.scores.items()})
+                alarms = run.reasoner.alarms(found.scores)
+                news["validation.alarms"] = float(len(alarms))
+                for alarm in alarms:
+                    display.warn(alarm)
                 snapshot = run.snapshot()
                 if world.writes:
                     checkpoints.offer(snapshot, _score(found))

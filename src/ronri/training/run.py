@@ -17,7 +17,7 @@ from ronri.evaluation.records import Records, score
 from ronri.nn import devices, fused
 from ronri.nn.ema import Ema, restore_tensors
 from ronri.reasoner import Budget, Lesson, Reasoner
-from ronri.recipe import Optim, Recipe, to_plain
+from ronri.recipe import Optim, Recipe, from_plain, to_plain
 from ronri.training.checkpoints import Snapshot
 from ronri.training.display import Validation
 from ronri.training.distributed import World
@@ -213,7 +213,8 @@ class Run:
     def restore(self, snapshot: Snapshot) -> None:
         """Be what was written down."""
         facts, tensors = snapshot.facts, snapshot.tensors
-        if facts["recipe"] != _as_written(self.recipe):
+        # Read, not compared as it is written: a setting that was not there yet is as it was then.
+        if from_plain(type(self.recipe.model), facts["recipe"]) != self.recipe:
             raise ValueError(
                 "the run was begun with other settings: resume it without changing them, "
                 "or start another run with --init"

@@ -10,9 +10,6 @@ from typing import final
 
 from ronri.recipe import Optim
 
-# Warm-up takes no more of a run than this, however short the run is.
-LONGEST_WARMUP = 1 / 5
-
 # What a batch may hold on a device with less memory than that many gigabytes, of 10^9 bytes: a card
 # sold with 24 GB reports a little less than 24 * 2^30 bytes and belongs with the larger ones.
 _BATCH_TIERS = ((6, 256), (12, 512), (24, 1024))
@@ -29,14 +26,16 @@ class Schedule:
     def scale(self, step: int, progress: float) -> float:
         """The fraction to use for the next update, when `step` updates are done.
 
-        It rises linearly until `warmup` updates or a fifth of the run are done, whichever is first.
+        It rises linearly until `warmup` updates or `warmup_part` of the run are done, whichever is
+        first.
         A cosine takes it from 1 at the beginning of the run to `final` at its end.
         """
         # The clock may run past the end while the last update is under way.
         progress = min(1.0, progress)
         warm = 1.0
         if self.config.warmup > 0:
-            warm = min(1.0, max((step + 1) / self.config.warmup, progress / LONGEST_WARMUP))
+            part = progress / self.config.warmup_part
+            warm = min(1.0, max((step + 1) / self.config.warmup, part))
         if self.config.schedule == "constant":
             return warm
         return warm * linear(self.config.final, 1.0, (1 + math.cos(math.pi * progress)) / 2)

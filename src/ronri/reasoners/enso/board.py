@@ -1,0 +1,150 @@
+"""The document's networks: one vector stands for the whole board.
+
+Transformers over cells write it (the encoders) and read it (the decoder); a small perceptron
+predicts one from another. Shapes: B rows, L cells, D width, C 1 + digits.
+"""
+
+from typing import final
+
+import torch
+import torch.nn.functional as F
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ronri.nn import fused
+from ronri.nn.linear import Embedding, Linear
+from ronri.reasoners.enso.config import Config
+from ronri.reasoners.enso.reading import Reading
+from ronri.sudoku.geometry import Geometry
+
+
+@final
+class Norm(nn.Module):
+    """Layer norm, in float32."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(width))
+        self.bias = nn.Parameter(torch.zeros(width))
+
+    def forward(self, x: Float[Tensor, "*shape D"]) -> Float[Tensor, "*shape D"]:
+        return F.layer_norm(x.float(), self.weight.shape, self.weight, self.bias).to(x.dtype)
+
+
+@final
+class Layer(nn.Module):
+    """Attention, then a feed-forward layer four times as wide; a norm before each."""
+
+    def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.norms = nn.ModuleList(Norm(width) for _ in range(2))
+        self.qkv = Linear(width, 3 * width, bias=True, parts=3)
+        self.out = Linear(width, width, bias=True)
+        self.up = Linear(width, inner, bias=True)
+        self.down = Linear(inner, width, bias=True)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        attention, feed_forward = self.norms
+        x = x + self._dropped(self.out(self._looked(self.qkv(attention(x)))))
+        inner = self._dropped(F.gelu(self.up(feed_forward(x))))
+        return x + self._dropped(self.down(inner))
+
+    def _looked(self, qkv: Float[Tensor, "B L three_D"]) -> Float[Tensor, "B L D"]:
+        width = qkv.shape[-1] // 3
+        forgets = self.training and self.dropout > 0
+        fits = fused.available(qkv) and fused.fits_attention(qkv.shape[1], width // self.heads)
+        if fits and not forgets:
+            return fused.rotary_attention(qkv, None, None, self.heads)
+        q, k, v = qkv.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
+        forgotten = self.dropout if forgets else 0.0
+        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=forgotten)
+        return mixed.transpose(1, 2).flatten(2)
+
+    def _dropped(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
+        return F.dropout(x, self.dropout, self.training) if self.dropout else x
+
+
+@final
+class Places(nn.Module):
+    """Where cells are: a vector for the row, one for the column and one for the box."""
+
+    places: Tensor
+
+    def __init__(self, width: int, geometry: Geometry) -> None:
+        super().__init__()
+        self.grid = nn.ModuleList(Embedding(geometry.size, width, std=0.5) for _ in range(3))
+        places = torch.from_numpy(geometry.units_of % geometry.size)
+        self.register_buffer("places", places, persistent=False)
+
+    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+        for embedding, place in zip(self.grid, self.places.unbind(dim=1), strict=True):
+            x = x + embedding(place, x.dtype)
+        return x
+
+
+@final
+class Encoder(nn.Module):
+    """From a board to one vector: the mean of what the cells have understood."""
+
+    def __init__(self, config: Config, geometry: Geometry, *, dropout: float) -> None:
+        super().__init__()
+        width = config.width
+        self.inputs = Linear(geometry.size + 1, width, bias=True, hidden=False)
+        self.places = Places(width, geometry)
+        self.layers = nn.ModuleList(
+            Layer(width, config.heads, config.inner, dropout) for _ in range(config.layers)
+        )
+
+    def forward(
+        self, board: Float[Tensor, "B L C"], *, twice: bool = False
+    ) -> Float[Tensor, "B 1 D"]:
+        del twice
+        x = self.places(self.inputs(board))
+        for layer in self.layers:
+            x = layer(x)
+        return x.mean(dim=1, keepdim=True)
+
+
+@final
+class Reader(nn.Module):
+    """Decoder and predictor: what a latent says, and what it makes us expect of the target."""
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__()
+        both = config.width + config.latent
+        inner, cell = config.predictor_inner, config.decoder_width
+        self.predictor = nn.ModuleList(
+            (
+                Linear(both, inner, bias=True),
+                Linear(inner, inner, bias=True),
+                Linear(inner, config.width, bias=True),
+            )
+        )
+        self.norm = Norm(inner)
+        self.cells = geometry.cells
+        self.unpack = Linear(both, geometry.cells * cell, bias=True, hidden=False)
+        self.places = Places(cell, geometry)
+        self.layers = nn.ModuleList(
+            Layer(cell, config.decoder_heads, 4 * cell, config.dropout)
+            for _ in range(config.decoder_layers)
+        )
+        self.head = Linear(cell, geometry.size, bias=True, hidden=False)
+
+    def forward(
+        self,
+        context: Float[Tensor, "B 1 D"],
+        z: Float[Tensor, "B 1 latent"],
+        *,
+        twice: bool = False,
+    ) -> Reading:
+        del twice
+        both = torch.cat([context, z.to(context.dtype)], dim=-1)
+        first, second, last = self.predictor
+        x = F.gelu(first(both))
+        prediction = last(self.norm(x + F.gelu(second(x))))
+        cells = self.places(self.unpack(both).view(len(both), self.cells, -1))
+        for layer in self.layers:
+            cells = layer(cells)
+        return Reading(self.head(cells).float(), prediction)

@@ -1,0 +1,369 @@
+"""Enso: the mathematics of its energy, its descent and its two ways to learn."""
+
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+import torch
+from torch import Tensor
+
+from ronri.data.stream import Batch
+from ronri.reasoner import Budget, Noise
+from ronri.reasoners.enso.config import Config
+from ronri.reasoners.enso.model import Enso
+from ronri.sudoku.geometry import NINE
+from ronri.thinking import answer, think
+from small_enso import BOARD, CELLS, lessons, model_of, taught
+
+both = pytest.mark.parametrize("config", [BOARD, CELLS], ids=["board", "cells"])
+
+
+@pytest.fixture(scope="module")
+def trained() -> dict[str, Enso]:
+    return {"board": taught(BOARD, 120), "cells": taught(CELLS, 120)}
+
+
+def point(model: Enso, seed: int = 1) -> tuple[Batch, Tensor, Tensor]:
+    """Lessons, their context, and latents somewhere."""
+    batch = lessons(seed)
+    torch.manual_seed(seed)
+    z = 0.5 * torch.randn(len(batch.clues), model.landscape.vectors, model.config.latent)
+    with torch.no_grad():
+        return batch, model.landscape.known(batch.clues, torch.float32), z
+
+
+def quiet(rows: int) -> Noise:
+    keys = torch.arange(rows)
+    return Noise(keys, torch.zeros(rows, dtype=torch.bool), silent=True)
+
+
+def loud(rows: int) -> Noise:
+    keys = torch.arange(rows) * 31 + 5
+    return Noise(keys, torch.ones(rows, dtype=torch.bool), silent=False)
+
+
+# The energy and its slope.
+
+
+@both
+@pytest.mark.parametrize("energy", ["consistency", "norm"])
+def test_the_slope_is_that_of_finite_differences(config: Config, energy: str) -> None:
+    model = model_of(replace(config, energy=energy)).eval()
+    batch, context, z = point(model)
+    weight = torch.full((len(z),), 0.7)
+    with torch.no_grad():
+        slope, _ = model.landscape.slope(batch.clues, context, z, weight)
+
+        def total(at: Tensor) -> Tensor:
+            here = model.landscape.energy(batch.clues, context, at)
+            return here.consistency + 0.7 * here.penalty
+
+        way = torch.randn_like(z)
+        width = 1e-2
+        found = (total(z + width * way) - total(z - width * way)) / (2 * width)
+    torch.testing.assert_close((slope * way).sum(dim=(1, 2)), found, rtol=2e-2, atol=2e-3)
+    assert slope.abs().sum() > 0
+
+
+@both
+def test_the_slope_is_the_same_with_and_without_a_gradient_of_its_own(config: Config) -> None:
+    model = model_of(config).eval()
+    batch, context, z = point(model)
+    weight = torch.full((len(z),), 0.7)
+    with torch.no_grad():
+        plain, here = model.landscape.slope(batch.clues, context, z, weight)
+    taught, there = model.landscape.slope(batch.clues, context, z, weight)
+    torch.testing.assert_close(plain, taught, rtol=1e-4, atol=1e-6)
+    torch.testing.assert_close(here.logits, there.logits)
+    assert taught.requires_grad
+    assert not plain.requires_grad
+
+
+@pytest.mark.parametrize(
+    "name", ["landscape.log_step_size", "landscape.reader.blocks.0.units.say.weight"]
+)
+def test_a_step_is_differentiated_too(name: str) -> None:
+    """The loss after a step, against finite differences in a weight that only the slope uses."""
+    model = model_of(CELLS)
+    batch, context, z = point(model)
+    parameter = model.landscape.get_parameter(name)
+    way = torch.randn_like(parameter)
+
+    def loss() -> Tensor:
+        down, _ = model.landscape.slope(batch.clues, context, z, torch.full((len(z),), 0.1))
+        still = torch.zeros_like(z).flatten(1)
+        return model.landscape.moved(z, down, torch.zeros(len(z)), still).square().sum()
+
+    (gradient,) = torch.autograd.grad(loss(), parameter)
+    width, values = 2e-3, []
+    for side in (1, -1):
+        with torch.no_grad():
+            parameter.add_(side * width * way)
+        values.append(float(loss().detach()))
+        with torch.no_grad():
+            parameter.sub_(side * width * way)
+    found = (values[0] - values[1]) / (2 * width)
+    assert float((gradient * way).sum()) == pytest.approx(found, rel=3e-2)
+    assert found != 0
+
+
+@pytest.mark.parametrize("name", ["board", "cells"])
+def test_thinking_lowers_the_energy_of_a_trained_model(name: str, trained: dict[str, Enso]) -> None:
+    model = trained[name]
+    batch = lessons(999, 64)
+    frames = list(think(model, batch.clues, Budget(steps=12)))
+    first, last = frames[0].thought.energy, frames[-1].thought.energy
+    assert first is not None
+    assert last is not None
+    assert (last < first).float().mean() > 0.9
+    assert last.mean() < 0.8 * first.mean() if name == "cells" else last.mean() < first.mean()
+
+
+def test_thinking_solves_what_no_latent_solves_that_has_not_moved(trained: dict[str, Enso]) -> None:
+    model = trained["cells"]
+    batch = lessons(999, 200)
+    right = [
+        (answer(model, batch.clues, Budget(steps=steps)).board == batch.solutions).all(dim=1).sum()
+        for steps in (1, 12)
+    ]
+    assert right[1] > right[0] + 50
+
+
+@both
+def test_a_thought_is_about_the_very_latent_whose_energy_it_tells(config: Config) -> None:
+    model = model_of(config).eval()
+    batch = lessons()
+    state = model.begin(batch.clues, loud(len(batch.clues)))
+    for _ in range(3):
+        before = state
+        state, thought = model.advance(state)
+        with torch.no_grad():
+            here = model.landscape.energy(batch.clues, before.context, before.z)
+        energy = here.consistency + config.penalty * here.penalty
+        torch.testing.assert_close(thought.energy, energy, rtol=1e-4, atol=1e-4)
+        torch.testing.assert_close(thought.beliefs, here.logits.softmax(dim=-1))
+        assert not torch.equal(before.z, state.z)
+
+
+@both
+def test_the_chain_of_lowest_energy_wins(config: Config) -> None:
+    model = model_of(config).eval()
+    clues = lessons().clues
+    budget = Budget(steps=3, samples=4)
+    *_, last = think(model, clues, budget)
+    found = answer(model, clues, budget)
+    assert last.thought.energy is not None
+    assert not last.verified.any()
+    energy = last.thought.energy.view(len(clues), 4)
+    boards = last.thought.board.view(len(clues), 4, -1)
+    assert torch.equal(found.board, boards[torch.arange(len(clues)), energy.argmin(dim=1)])
+
+
+# Where thinking begins, and how it is disturbed.
+
+
+@both
+def test_a_quiet_row_begins_at_zero_and_a_loud_one_where_latents_to_learn_with_are(
+    config: Config,
+) -> None:
+    model = model_of(config)
+    clues = lessons(slots=40).clues
+    assert not model.begin(clues, quiet(40)).z.any()
+    mixed = Noise(torch.arange(40), torch.arange(40) % 2 == 1, silent=False)
+    z = model.begin(clues, mixed).z
+    assert not z[::2].any()
+    shock = config.latent_noise * config.latent**0.5
+    expected = (config.radius**2 + shock**2) ** 0.5
+    assert z[1::2].norm(dim=-1).square().mean().sqrt() == pytest.approx(expected, rel=0.1)
+
+
+def test_noise_fades_and_rules_gain_weight() -> None:
+    model = model_of(replace(CELLS, penalty_first=1.0, penalty=3.0, steps=10))
+    heat = model.landscape.heat(torch.tensor([0, 5, 10, 25]))
+    assert heat.tolist() == [1.0, 0.5, 0.0, 0.0]
+    assert model.landscape.weight(heat).tolist() == [1.0, 2.0, 3.0, 3.0]
+    z = torch.zeros(4, model.landscape.vectors, 4)
+    moved = model.landscape.moved(z, z, heat, torch.ones(4, z[0].numel()))
+    torch.testing.assert_close(moved[:, 0, 0], torch.tensor([0.1, 0.05, 0.0, 0.0]))
+
+
+def test_a_row_halts_when_its_board_has_settled() -> None:
+    model = model_of(replace(CELLS, settled=3, step_size=1e-9)).eval()
+    halted = [
+        frame.thought.halted.all() for frame in think(model, lessons().clues, Budget(steps=5))
+    ]
+    assert halted == [False, False, False, True, True]
+
+
+@both
+def test_clues_are_certain(config: Config) -> None:
+    model = model_of(config).eval()
+    batch, context, z = point(model)
+    beliefs = model.landscape.read(batch.clues, context, z).logits.softmax(dim=-1)
+    given = batch.clues > 0
+    expected = torch.nn.functional.one_hot(batch.clues[given].long() - 1, 4).float()
+    assert torch.equal(beliefs[given], expected)
+    assert (beliefs[~given] < 1).all()
+
+
+# The target encoder.
+
+
+@both
+def test_every_weight_of_the_target_follows(config: Config) -> None:
+    model = model_of(config)
+    sources = dict(model.landscape.context.named_parameters())
+    targets = dict(model.landscape.target.named_parameters())
+    assert sources.keys() == targets.keys()
+    assert "inputs.weight" in targets
+    assert not any(target.requires_grad for target in targets.values())
+    for key, source in sources.items():
+        assert torch.equal(source, targets[key]), "it begins as a copy"
+        source.data += torch.randn_like(source)
+    before = {key: target.clone() for key, target in targets.items()}
+    for progress, keeps in ((0.0, 0.996), (0.5, 0.998), (1.0, 1.0)):
+        model.after_update(torch.tensor(progress))
+        for key, target in targets.items():
+            expected = keeps * before[key] + (1 - keeps) * sources[key]
+            torch.testing.assert_close(target, expected.detach())
+            before[key] = target.clone()
+
+
+def test_puzzles_and_solutions_have_the_same_channels() -> None:
+    model = model_of(BOARD)
+    seen: list[Tensor] = []
+    model.landscape.target.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0]))
+    batch = lessons()
+    model.landscape.wanted(batch.solutions, torch.float32)
+    (board,) = seen
+    assert board.shape == (6, 16, 5)
+    assert not board[..., 0].any()
+    assert torch.equal(board[..., 1:].argmax(dim=-1) + 1, batch.solutions.long())
+    seen.clear()
+    model.landscape.wanted(batch.clues, torch.float32)
+    assert torch.equal(seen[0][..., 0] == 1, batch.clues == 0)
+
+
+def test_the_published_sizes() -> None:
+    from ronri import registry
+
+    sizes = {}
+    for name in ("enso-run4", "enso-run5"):
+        with torch.device("meta"):
+            model = Enso(registry.recipe(name).model, NINE)
+        sizes[name] = sum(p.numel() for p in model.parameters() if p.requires_grad)
+    assert 7.4e6 < sizes["enso-run4"] < 7.5e6
+    assert 36.4e6 < sizes["enso-run5"] < 36.6e6
+
+
+# Learning.
+
+
+@pytest.mark.parametrize(
+    ("change", "norm"),
+    [({}, 1.0), ({"radius": 3.0}, 3.0), ({"normalise": False}, None), ({"z_encoder": False}, 0.0)],
+    ids=str,
+)
+def test_the_truths_own_latent(change: dict[str, object], norm: float | None) -> None:
+    model = model_of(replace(BOARD, **change))
+    target = model.landscape.wanted(lessons().solutions, torch.float32)
+    norms = model.landscape.own_latent(target).norm(dim=-1)
+    if norm is None:
+        assert norms.std() > 0
+    else:
+        torch.testing.assert_close(norms, torch.full_like(norms, norm))
+
+
+def test_without_a_z_encoder_latents_know_nothing_of_the_solution() -> None:
+    model = model_of(replace(BOARD, z_encoder=False))
+    batch = lessons()
+    others = Batch(batch.clues, batch.solutions.roll(1, dims=0), batch.keys)
+    seen: list[Tensor] = []
+    model.landscape.reader.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[1]))
+    for one in (batch, others):
+        model.training_step(one, None, torch.tensor(0.0))
+    assert torch.equal(*seen)
+
+
+@pytest.mark.parametrize("on", ["context", "prediction"])
+def test_what_is_kept_from_collapsing(on: str) -> None:
+    """The variance term alone: it moves what it is about, and the predictor only if it must."""
+    nothing = dict.fromkeys(("energy", "decode", "constraint", "covariance"), 0.0)
+    weights = {f"{name}_weight": value for name, value in nothing.items()}
+    model = model_of(replace(BOARD, vicreg_on=on, **weights))
+    model.training_step(lessons(), None, torch.tensor(0.0)).loss.backward()
+    predictor = model.landscape.reader.predictor[0].weight.grad
+    moved = predictor is not None and bool(predictor.any())
+    assert moved == (on == "prediction")
+    assert model.landscape.context.inputs.weight.grad.any()
+
+
+def test_slots_keep_their_walk_until_it_is_done() -> None:
+    model = model_of(replace(CELLS, max_steps=4, leave=0.0)).train()
+    carry = model.initial_carry(torch.arange(6))
+    assert carry is not None
+    assert carry.done.all()
+    assert sorted(carry.steps.tolist()) == [0, 0, 1, 1, 2, 3]
+    begun = None
+    for update in range(5):
+        batch = lessons(update)
+        after = model.training_step(batch, carry, torch.tensor(0.0)).carry
+        clues = torch.where(carry.done[:, None], batch.clues, carry.clues)
+        assert torch.equal(after.clues, clues)
+        steps = carry.steps + 1
+        assert torch.equal(after.done, steps >= 4)
+        assert torch.equal(after.steps, torch.where(after.done, 0, steps))
+        kept = ~carry.done
+        assert torch.equal(after.loud[kept], carry.loud[kept])
+        begun = carry = after
+    assert begun is not None
+
+
+def test_a_slot_with_a_right_board_may_leave() -> None:
+    solved = lessons().solutions
+    for leave in (0.0, 1.0):
+        model = model_of(replace(CELLS, max_steps=100, leave=leave))
+        batch = Batch(solved, solved, torch.arange(6))
+        carry = model.training_step(
+            batch, model.initial_carry(torch.arange(6)), torch.tensor(0.0)
+        ).carry
+        assert carry.done.all() == (leave == 1.0)
+        assert carry.done.any() == (leave == 1.0)
+
+
+def test_walks_begin_near_the_truth_at_zero_and_far_away() -> None:
+    model = model_of(replace(CELLS, near=0.4, quiet=0.3))
+    own = torch.full((3, model.landscape.vectors, 4), 9.0)
+    near, zero = torch.tensor([True, False, False]), torch.tensor([False, True, False])
+    start = model._start(torch.arange(3), own, near, zero, torch.tensor([0.0, 1.0, 1.0]))
+    assert torch.equal(start[0], own[0])
+    assert not start[1].any()
+    assert 0 < start[2].norm(dim=-1).mean() < 5
+
+
+# Collapse.
+
+
+@pytest.mark.parametrize("name", ["board", "cells"])
+def test_a_collapsed_encoder_sets_off_the_alarm(name: str, trained: dict[str, Enso]) -> None:
+    model = deepcopy(trained[name])
+    batch = lessons(slots=32)
+    assert not model.alarms(model.diagnose(batch))
+    with torch.no_grad():
+        for parameter in model.landscape.context.parameters():
+            parameter.zero_()
+    alarms = model.alarms(model.diagnose(batch))
+    assert len(alarms) >= 1
+    assert all("the context collapses" in alarm for alarm in alarms)
+    model.landscape.target.load_state_dict(model.landscape.context.state_dict())
+    assert any("the target collapses" in alarm for alarm in model.alarms(model.diagnose(batch)))
+
+
+@both
+def test_readings_are_of_latents_that_have_not_moved(config: Config) -> None:
+    model = model_of(config).eval()
+    batch = lessons(slots=32)
+    readings = model.diagnose(batch)
+    found = answer(model, batch.clues, Budget(steps=1))
+    assert readings["zero"] == float((found.board == batch.solutions).all(dim=1).float().mean())
+    assert {"oracle", "prior", "energy", "context_rank", "target_rank"} <= readings.keys()
