@@ -67,10 +67,10 @@ def enso_mini4() -> Recipe[Config]:
         optim=Optim(name="adamw", lr=1e-3, weight_decay=0.01, warmup=100, ema=0.99),
         batch=128,
         base_batch=128,
-        steps=2000,
-        validate_every=500,
+        steps=1000,
+        validate_every=125,
         validation_steps=50,
-        checkpoint_every=500,
+        checkpoint_every=250,
     )
 
 
