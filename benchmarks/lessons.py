@@ -1,4 +1,4 @@
-"""What went wrong in the document's first runs, each thing once more: `python benchmarks/lessons.py`.
+"""What went wrong in the document's first runs, once more: `python benchmarks/lessons.py`.
 
 The small network of the document, `enso-mini4`, with one thing changed, on 4x4 boards and a
 processor. Every arm has the same seeds and puzzles; averaged weights are scored on held-out ones.
@@ -147,7 +147,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, help="updates, if not the recipe's")
     parser.add_argument("--write", action="store_true", help="keep the result, renew the page")
     options = parser.parse_args()
-    measured = []
+    measured, here = [], commit()
     for name in options.lessons or LESSONS:
         for seed in range(options.seeds):
             measured.append(measure(name, seed, options.steps))
@@ -155,7 +155,7 @@ def main() -> None:
             told = {key: value for key, value in last.items() if isinstance(value, float)}
             print(name, seed, {key: round(value, 3) for key, value in told.items()}, flush=True)
     if options.write:
-        report.keep("lessons", {"commit": commit(), "measured": measured})
+        report.keep("lessons", {"commit": here, "measured": measured})
         report.renew(PAGE, "lessons", text(report.kept("lessons")))
 
 

@@ -194,6 +194,19 @@ def hear_and_think(
     return add_norm(x, feed_forward(x))
 
 
+@final
+class UnitBlock(nn.Module):
+    """Hear what is said in one's units, then think."""
+
+    def __init__(self, width: int, message: int, inner: int, box: tuple[int, int]) -> None:
+        super().__init__()
+        self.units = UnitMixer(width, message, box)
+        self.feed_forward = SwiGLU(width, inner)
+
+    def forward(self, x: Float[Tensor, "B L D"], *, twice: bool = False) -> Float[Tensor, "B L D"]:
+        return hear_and_think(x, self.units, self.feed_forward, twice=twice)
+
+
 def add_norm(
     x: Float[Tensor, "*batch D"], update: Float[Tensor, "*batch D"]
 ) -> Float[Tensor, "*batch D"]:

@@ -2,7 +2,13 @@
 
 from typing import TYPE_CHECKING
 
-from ronri.reasoners.encoder.config import Config, encoder, encoder_mini4
+from ronri.reasoners.encoder.config import (
+    Config,
+    encoder,
+    encoder_mini4,
+    encoder_mini6,
+    encoder_units,
+)
 from ronri.registry import Entry
 from ronri.sudoku.geometry import Geometry
 
@@ -17,8 +23,13 @@ def build(config: Config, geometry: Geometry) -> "Reasoner":
 
 
 REASONER = Entry(
-    summary="A transformer that answers in one pass. The control that does not think.",
+    summary="A network that answers in one pass. The control that does not think.",
     config=Config,
     build=build,
-    recipes={"encoder": encoder, "encoder-mini4": encoder_mini4},
+    recipes={
+        "encoder": encoder,
+        "encoder-units": encoder_units,
+        "encoder-mini4": encoder_mini4,
+        "encoder-mini6": encoder_mini6,
+    },
 )

@@ -1,4 +1,4 @@
-"""A transformer that reads the board and answers at once.
+"""A network that reads the board and answers at once.
 
 Shapes: B rows, L cells, D width.
 """
@@ -11,7 +11,7 @@ from jaxtyping import Float, Int64, UInt8
 from torch import Tensor, nn
 
 from ronri.data.stream import Batch
-from ronri.nn.layers import Attention, SwiGLU, rms_norm
+from ronri.nn.layers import Attention, SwiGLU, UnitBlock, rms_norm
 from ronri.nn.linear import Embedding, Linear
 from ronri.nn.losses import softmax_cross_entropy
 from ronri.nn.taps import Taps
@@ -28,14 +28,14 @@ class State:
 
 
 @final
-class Encoder(Reasoner):
-    usual_steps = 1
-    most_steps = 1
+class Cells(nn.Module):
+    """A transformer over cells."""
+
     places: Tensor
 
-    def __init__(self, config: Config, geometry: Geometry) -> None:
-        super().__init__(geometry)
-        self.config = config
+    def __init__(self, config: Config, geometry: Geometry, taps: Taps) -> None:
+        super().__init__()
+        self.taps = taps
         # What stands in a cell, and in which row, column and box it lies.
         self.digits = Embedding(geometry.size + 1, config.width, std=0.5)
         self.grid = nn.ModuleList(Embedding(geometry.size, config.width, std=0.5) for _ in range(3))
@@ -48,17 +48,62 @@ class Encoder(Reasoner):
             SwiGLU(config.width, config.inner) for _ in range(config.layers)
         )
         self.head = Linear(config.width, geometry.size, hidden=False)
-        self.taps = Taps(residual="the residual stream after each layer (layer)")
 
-    def forward(self, clues: UInt8[Tensor, "B L"]) -> Float[Tensor, "B L digits"]:
-        x = self.digits(clues.long(), self.compute_dtype)
+    def forward(
+        self, clues: UInt8[Tensor, "B L"], dtype: torch.dtype
+    ) -> Float[Tensor, "B L digits"]:
+        x = self.digits(clues.long(), dtype)
         for embedding, place in zip(self.grid, self.places.unbind(dim=1), strict=True):
-            x = x + embedding(place, self.compute_dtype)
+            x = x + embedding(place, dtype)
         layers = zip(self.attentions, self.feed_forwards, strict=True)
         for layer, (attention, feed_forward) in enumerate(layers):
             x = x + attention(rms_norm(x), None)
             x = self.taps("residual", x + feed_forward(rms_norm(x)), layer)
-        return self.head(rms_norm(x)).float()
+        return self.head(rms_norm(x))
+
+
+@final
+class Candidates(nn.Module):
+    """A network over the digits of cells: open, given, or excluded by a clue in the cell."""
+
+    digits: Tensor
+
+    def __init__(self, config: Config, geometry: Geometry, taps: Taps) -> None:
+        super().__init__()
+        self.taps = taps
+        self.states = Embedding(3, config.width, std=0.5)
+        self.register_buffer("digits", torch.arange(1, geometry.size + 1), persistent=False)
+        box = geometry.box_height, geometry.box_width
+        self.blocks = nn.ModuleList(
+            UnitBlock(config.width, config.message, config.inner, box) for _ in range(config.layers)
+        )
+        self.head = Linear(config.width, 1, hidden=False)
+
+    def forward(
+        self, clues: UInt8[Tensor, "B L"], dtype: torch.dtype
+    ) -> Float[Tensor, "B L digits"]:
+        clue = clues[:, :, None]
+        state = torch.where(clue == self.digits, 1, 2 * (clue != 0))
+        x = self.states(state.flatten(1), dtype)
+        for layer, block in enumerate(self.blocks):
+            x = self.taps("residual", block(x), layer)
+        return self.head(x).view(*clues.shape, -1)
+
+
+@final
+class Encoder(Reasoner):
+    usual_steps = 1
+    most_steps = 1
+
+    def __init__(self, config: Config, geometry: Geometry) -> None:
+        super().__init__(geometry)
+        self.config = config
+        self.taps = Taps(residual="the residual stream after each layer (layer)")
+        network = Cells if config.mixer == "attention" else Candidates
+        self.network = network(config, geometry, self.taps)
+
+    def forward(self, clues: UInt8[Tensor, "B L"]) -> Float[Tensor, "B L digits"]:
+        return self.network(clues, self.compute_dtype).float()
 
     def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
         del progress

@@ -12,25 +12,18 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ronri.nn.layers import SwiGLU, UnitMixer, hear_and_think
+from ronri.nn.layers import UnitBlock
 from ronri.nn.linear import Linear
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.reading import Reading
 from ronri.sudoku.geometry import Geometry
 
 
-@final
-class Block(nn.Module):
-    """Hear what others say, then think."""
-
-    def __init__(self, config: Config, geometry: Geometry) -> None:
-        super().__init__()
-        box = geometry.box_height, geometry.box_width
-        self.units = UnitMixer(config.width, config.message, box)
-        self.feed_forward = SwiGLU(config.width, config.inner)
-
-    def forward(self, x: Float[Tensor, "B L D"], *, twice: bool) -> Float[Tensor, "B L D"]:
-        return hear_and_think(x, self.units, self.feed_forward, twice=twice)
+def _blocks(config: Config, geometry: Geometry, count: int) -> nn.ModuleList:
+    box = geometry.box_height, geometry.box_width
+    return nn.ModuleList(
+        UnitBlock(config.width, config.message, config.inner, box) for _ in range(count)
+    )
 
 
 @final
@@ -40,7 +33,7 @@ class Encoder(nn.Module):
     def __init__(self, config: Config, geometry: Geometry) -> None:
         super().__init__()
         self.inputs = Linear(3, config.width, hidden=False)
-        self.blocks = nn.ModuleList(Block(config, geometry) for _ in range(config.layers))
+        self.blocks = _blocks(config, geometry, config.layers)
 
     def forward(
         self, board: Float[Tensor, "B cells C"], *, twice: bool = False
@@ -68,7 +61,7 @@ class Reader(nn.Module):
         self.size = geometry.size
         self.context = Linear(width, width)
         self.latent = Linear(config.latent, width, hidden=False)
-        self.blocks = nn.ModuleList(Block(config, geometry) for _ in range(config.decoder_layers))
+        self.blocks = _blocks(config, geometry, config.decoder_layers)
         self.head = Linear(width, 1, hidden=False)
         self.predictor = nn.ModuleList(
             (

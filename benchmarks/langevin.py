@@ -1,0 +1,285 @@
+"""Whether thinking is thinking: `python benchmarks/langevin.py [NAME] [--write]`, on a GPU.
+
+An Enso's chains, without the check, beside everything that could explain what they solve: latents
+that have not moved, the same chains without a slope, a chain that is picked blindly; and encoders
+that answer at once, given as many floating-point operations through symmetric views.
+"""
+
+import argparse
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+import report
+from ronri import loading
+from ronri.data import chance
+from ronri.data.sources import open_set
+from ronri.evaluation.chunks import in_chunks
+from ronri.evaluation.commit import commit
+from ronri.evaluation.scores import wilson
+from ronri.evaluation.trials import Puzzles, diagnosis
+from ronri.evaluation.work import measure as measure_work
+from ronri.loading import Loaded
+from ronri.reasoner import Budget
+from ronri.thinking import think
+
+PAGE = report.ROOT / "docs" / "enso.md"
+SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
+CHAINS, MOVES = 8, 64
+# Rows that a GPU thinks about at a time: chains, and views of an encoder.
+ROWS, VIEW_ROWS = 8192, 32768
+# Puzzles whose every step is kept, for the figure.
+FOLLOWED = 6
+
+
+@dataclass(frozen=True)
+class Walk:
+    """Chains of puzzles, wherever they were looked at."""
+
+    # Moves made, from 0 for latents that have not moved.
+    marks: tuple[int, ...]
+    right: np.ndarray  # [marks, puzzles, chains]
+    energy: np.ndarray
+
+    def one(self, chain: int, mark: int) -> np.ndarray:
+        return self.right[self.marks.index(mark)][:, chain]
+
+    def lowest(self, mark: int) -> np.ndarray:
+        """Of each puzzle the chain of the lowest energy."""
+        at = self.marks.index(mark)
+        return np.take_along_axis(
+            self.right[at], self.energy[at].argmin(axis=1, keepdims=True), axis=1
+        )[:, 0]
+
+    def blindly(self, mark: int) -> np.ndarray:
+        """Of each puzzle some chain."""
+        right = self.right[self.marks.index(mark)]
+        some = chance.below(torch.arange(len(right)), torch.full((len(right),), right.shape[1]))
+        return np.take_along_axis(right, some.numpy()[:, None], axis=1)[:, 0]
+
+    def any(self, mark: int) -> np.ndarray:
+        return self.right[self.marks.index(mark)].any(axis=1)
+
+
+def walk(
+    loaded: Loaded, puzzles: Puzzles, chains: int, marks: Sequence[int], rows: int = ROWS
+) -> Walk:
+    """Let chains move, and look at them after so many moves."""
+    reasoner = loaded.reasoner
+    budget = Budget(steps=max(marks) + 1, samples=chains)
+
+    def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        clues = torch.tensor(puzzles.clues[part], device=reasoner.device)
+        solutions = torch.tensor(puzzles.solutions[part], device=reasoner.device)
+        right, energy = [], []
+        for frame in think(reasoner, clues, budget):
+            if frame.step - 1 in marks:
+                thought = frame.thought
+                assert thought.energy is not None
+                right.append((thought.board == solutions[frame.puzzle]).all(dim=1))
+                energy.append(thought.energy)
+        shape = len(right), len(clues), chains
+        return (
+            torch.stack(right).view(shape).cpu().numpy(),
+            torch.stack(energy).view(shape).float().cpu().numpy(),
+        )
+
+    parts = list(in_chunks(look, len(puzzles.clues), rows_each=chains, max_rows=rows))
+    right, energy = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return Walk(tuple(marks), right, energy)
+
+
+def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, moves: int) -> Walk:
+    """The same chains and the same noise, and nothing that pulls."""
+    log_step_size = loaded.reasoner.get_submodule("landscape").log_step_size
+    assert isinstance(log_step_size, torch.Tensor)
+    before = log_step_size.clone()
+    with torch.no_grad():
+        log_step_size.fill_(-math.inf)
+        try:
+            return walk(loaded, puzzles, chains, (moves,))
+        finally:
+            log_step_size.copy_(before)
+
+
+def through_views(loaded: Loaded, puzzles: Puzzles, views: int) -> dict[str, np.ndarray]:
+    """What an encoder makes of symmetric views: its surest one, and the mean of its beliefs."""
+    reasoner = loaded.reasoner
+
+    def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
+        clues = torch.tensor(puzzles.clues[part], device=reasoner.device)
+        solutions = torch.tensor(puzzles.solutions[part], device=reasoner.device)
+        (frame,) = think(reasoner, clues, Budget(steps=1, views=views))
+        shape = len(clues), views
+        boards = frame.thought.board.view(*shape, -1)
+        surest = frame.thought.confidence.view(shape).argmax(dim=1)
+        picked = boards[torch.arange(len(clues), device=surest.device), surest]
+        mean = frame.thought.beliefs.view(*shape, *frame.thought.beliefs.shape[1:]).mean(dim=1)
+        together = (mean.argmax(dim=-1) + 1).to(torch.uint8)
+        found = [(board == solutions).all(dim=1).cpu().numpy() for board in (picked, together)]
+        return found[0], found[1]
+
+    parts = list(in_chunks(look, len(puzzles.clues), rows_each=views, max_rows=VIEW_ROWS))
+    picked, together = (np.concatenate(part) for part in zip(*parts, strict=True))
+    return {"surest view": picked, "mean of all views": together}
+
+
+def compare(
+    loaded: Loaded, encoders: list[Loaded], puzzles: Puzzles, chains: int, moves: int
+) -> dict[str, Any]:
+    """Everything on one suite."""
+    marks = (0, *(2**n for n in range(moves.bit_length())))
+    work = measure_work(loaded.reasoner, puzzles.clues)
+    assert work is not None
+    moved = walk(loaded, puzzles, chains, marks)
+    still = without_slope(loaded, puzzles, chains, moves)
+    ways = {
+        "z = 0": moved.one(0, 0),
+        "z from the prior": moved.one(1, 0),
+        "chains without a slope": still.lowest(moves),
+        "one chain, begun at 0": moved.one(0, moves),
+        "a chain picked blindly": moved.blindly(moves),
+        "the chain of lowest energy": moved.lowest(moves),
+        "any chain": moved.any(moves),
+    }
+    solved = {name: int(right.sum()) for name, right in ways.items()}
+    readings = diagnosis(loaded.reasoner, puzzles)
+    flops = work.flops(chains, chains * moves)
+    others = []
+    for encoder in encoders:
+        own = measure_work(encoder.reasoner, puzzles.clues)
+        assert own is not None
+        views = math.ceil(flops / own.flops(1, 1))
+        found = {"one view": through_views(encoder, puzzles, 1)["surest view"]}
+        found |= through_views(encoder, puzzles, views)
+        others.append(
+            {
+                "reasoner": encoder.name,
+                "weights_sha256": encoder.sha256,
+                "parameters": sum(p.numel() for p in encoder.reasoner.parameters()),
+                "views": views,
+                "flops_per_puzzle": own.flops(views, views),
+                "solved": {name: int(right.sum()) for name, right in found.items()},
+            }
+        )
+    return {
+        "suite": puzzles.name,
+        "n": len(puzzles.clues),
+        "chains": chains,
+        "moves": moves,
+        "flops_per_puzzle": flops,
+        "oracle": round(readings["oracle"] * len(puzzles.clues)),
+        "solved": solved,
+        "curve": {
+            str(mark): {
+                "begun at 0": int(moved.one(0, mark).sum()),
+                "blindly": int(moved.blindly(mark).sum()),
+                "lowest energy": int(moved.lowest(mark).sum()),
+            }
+            for mark in marks
+        },
+        "encoders": others,
+    }
+
+
+def followed(loaded: Loaded, puzzles: Puzzles, moves: int) -> list[dict[str, Any]]:
+    """The first few puzzles, step by step: energy, and empty cells that are right."""
+    clues = torch.tensor(puzzles.clues[:FOLLOWED], device=loaded.reasoner.device)
+    solutions = torch.tensor(puzzles.solutions[:FOLLOWED], device=loaded.reasoner.device)
+    energy, right = [], []
+    for frame in think(loaded.reasoner, clues, Budget(steps=moves + 1)):
+        assert frame.thought.energy is not None
+        energy.append(frame.thought.energy.tolist())
+        hit = (frame.thought.board == solutions) & (clues == 0)
+        right.append((hit.sum(dim=1) / (clues == 0).sum(dim=1)).tolist())
+    return [
+        {"energy": list(one), "cells": list(cells)}
+        for one, cells in zip(zip(*energy, strict=True), zip(*right, strict=True), strict=True)
+    ]
+
+
+def text(result: dict[str, Any]) -> str:
+    """All ways on all suites, in percent with their intervals."""
+    suites = result["suites"]
+
+    def row(name: str, solved: Sequence[int]) -> tuple[str, ...]:
+        cells = []
+        for suite, right in zip(suites, solved, strict=True):
+            low, high = wilson(right, suite["n"])
+            share = right / suite["n"]
+            cells.append(f"{100 * share:.2f} ({100 * low:.2f}–{100 * high:.2f})")
+        return (name, *cells)
+
+    ways = list(suites[0]["solved"])
+    lines = [row("oracle z, from the solution", [suite["oracle"] for suite in suites])]
+    lines += [row(way, [suite["solved"][way] for suite in suites]) for way in ways]
+    for number, encoder in enumerate(suites[0]["encoders"]):
+        for way in encoder["solved"]:
+            many = "" if way == "one view" else f" of {encoder['views']:,}"
+            name = f"`{encoder['reasoner']}`, {way}{many}"
+            found = [suite["encoders"][number]["solved"][way] for suite in suites]
+            lines.append(row(name, found))
+    head = ("solved, in percent", *(f"`{s['suite']}` ({s['n']:,})" for s in suites))
+    return report.table(head, lines)
+
+
+def curve_text(result: dict[str, Any]) -> str:
+    """More steps, more solved: of every suite the chain of lowest energy."""
+    suites = result["suites"]
+    head = ("moves", *(f"`{s['suite']}`, {way}" for s in suites for way in ("one", "lowest")))
+    lines = []
+    for mark in suites[0]["curve"]:
+        cells = []
+        for suite in suites:
+            at = suite["curve"][mark]
+            cells += [
+                f"{100 * at[way] / suite['n']:.2f}" for way in ("begun at 0", "lowest energy")
+            ]
+        lines.append((mark, *cells))
+    return report.table(head, lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", nargs="?", default="enso")
+    parser.add_argument("--encoders", nargs="*", default=["encoder"], help="controls")
+    parser.add_argument("--suites", nargs="+", default=list(SUITES))
+    parser.add_argument("--chains", type=int, default=CHAINS)
+    parser.add_argument("--moves", type=int, default=MOVES)
+    parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
+    parser.add_argument("--device")
+    parser.add_argument("--out", type=Path, help="write the result here as JSON")
+    parser.add_argument("--write", action="store_true", help="keep the result")
+    options = parser.parse_args()
+    loaded = loading.load(options.name, device=options.device)
+    encoders = [loading.load(name, device=options.device) for name in options.encoders]
+    place = loaded.reasoner.device
+    suites = []
+    for name in options.suites:
+        puzzles = Puzzles.of(name, open_set(name), options.limit)
+        suites.append(compare(loaded, encoders, puzzles, options.chains, options.moves))
+        print(json.dumps(suites[-1]), flush=True)
+    result = {
+        "reasoner": Path(options.name).name,
+        "weights_sha256": loaded.sha256,
+        "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
+        "commit": commit(),
+        "suites": suites,
+        "followed": followed(loaded, puzzles, options.moves),
+    }
+    print(text(result))
+    print(curve_text(result))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
+    if options.write:
+        report.keep("langevin", result)
+
+
+if __name__ == "__main__":
+    main()
