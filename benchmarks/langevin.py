@@ -13,8 +13,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import matplotlib as mpl
 import numpy as np
 import torch
+from matplotlib.figure import Figure
+from matplotlib.ticker import PercentFormatter
 
 import report
 from ronri import loading
@@ -22,6 +25,7 @@ from ronri.data import chance
 from ronri.data.sources import open_set
 from ronri.evaluation.chunks import in_chunks
 from ronri.evaluation.commit import commit
+from ronri.evaluation.figures import COLOURS
 from ronri.evaluation.scores import wilson
 from ronri.evaluation.trials import Puzzles, diagnosis
 from ronri.evaluation.work import measure as measure_work
@@ -30,8 +34,9 @@ from ronri.reasoner import Budget
 from ronri.thinking import think
 
 PAGE = report.ROOT / "docs" / "enso.md"
+FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
-CHAINS, MOVES = 8, 64
+CHAINS, STEPS = 8, 64
 # Rows that a GPU thinks about at a time: chains, and views of an encoder.
 ROWS, VIEW_ROWS = 8192, 32768
 # Puzzles whose every step is kept, for the figure.
@@ -42,7 +47,7 @@ FOLLOWED = 6
 class Walk:
     """Chains of puzzles, wherever they were looked at."""
 
-    # Moves made, from 0 for latents that have not moved.
+    # Steps taken. The first one shows latents that have not moved yet.
     marks: tuple[int, ...]
     right: np.ndarray  # [marks, puzzles, chains]
     energy: np.ndarray
@@ -70,16 +75,16 @@ class Walk:
 def walk(
     loaded: Loaded, puzzles: Puzzles, chains: int, marks: Sequence[int], rows: int = ROWS
 ) -> Walk:
-    """Let chains move, and look at them after so many moves."""
+    """Let chains think, and look at them at some steps."""
     reasoner = loaded.reasoner
-    budget = Budget(steps=max(marks) + 1, samples=chains)
+    budget = Budget(steps=max(marks), samples=chains)
 
     def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
         clues = torch.tensor(puzzles.clues[part], device=reasoner.device)
         solutions = torch.tensor(puzzles.solutions[part], device=reasoner.device)
         right, energy = [], []
         for frame in think(reasoner, clues, budget):
-            if frame.step - 1 in marks:
+            if frame.step in marks:
                 thought = frame.thought
                 assert thought.energy is not None
                 right.append((thought.board == solutions[frame.puzzle]).all(dim=1))
@@ -95,7 +100,7 @@ def walk(
     return Walk(tuple(marks), right, energy)
 
 
-def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, moves: int) -> Walk:
+def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, steps: int) -> Walk:
     """The same chains and the same noise, and nothing that pulls."""
     log_step_size = loaded.reasoner.get_submodule("landscape").log_step_size
     assert isinstance(log_step_size, torch.Tensor)
@@ -103,7 +108,7 @@ def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, moves: int) -> 
     with torch.no_grad():
         log_step_size.fill_(-math.inf)
         try:
-            return walk(loaded, puzzles, chains, (moves,))
+            return walk(loaded, puzzles, chains, (steps,))
         finally:
             log_step_size.copy_(before)
 
@@ -131,26 +136,26 @@ def through_views(loaded: Loaded, puzzles: Puzzles, views: int) -> dict[str, np.
 
 
 def compare(
-    loaded: Loaded, encoders: list[Loaded], puzzles: Puzzles, chains: int, moves: int
+    loaded: Loaded, encoders: list[Loaded], puzzles: Puzzles, chains: int, steps: int
 ) -> dict[str, Any]:
     """Everything on one suite."""
-    marks = (0, *(2**n for n in range(moves.bit_length())))
+    marks = tuple(2**n for n in range(steps.bit_length()))
     work = measure_work(loaded.reasoner, puzzles.clues)
     assert work is not None
     moved = walk(loaded, puzzles, chains, marks)
-    still = without_slope(loaded, puzzles, chains, moves)
+    still = without_slope(loaded, puzzles, chains, steps)
     ways = {
-        "z = 0": moved.one(0, 0),
-        "z from the prior": moved.one(1, 0),
-        "chains without a slope": still.lowest(moves),
-        "one chain, begun at 0": moved.one(0, moves),
-        "a chain picked blindly": moved.blindly(moves),
-        "the chain of lowest energy": moved.lowest(moves),
-        "any chain": moved.any(moves),
+        "z = 0": moved.one(0, 1),
+        "z from the prior": moved.one(1, 1),
+        "chains without a slope": still.lowest(steps),
+        "one chain, begun at 0": moved.one(0, steps),
+        "a chain picked blindly": moved.blindly(steps),
+        "the chain of lowest energy": moved.lowest(steps),
+        "any chain": moved.any(steps),
     }
     solved = {name: int(right.sum()) for name, right in ways.items()}
     readings = diagnosis(loaded.reasoner, puzzles)
-    flops = work.flops(chains, chains * moves)
+    flops = work.flops(chains, chains * steps)
     others = []
     for encoder in encoders:
         own = measure_work(encoder.reasoner, puzzles.clues)
@@ -172,7 +177,7 @@ def compare(
         "suite": puzzles.name,
         "n": len(puzzles.clues),
         "chains": chains,
-        "moves": moves,
+        "steps": steps,
         "flops_per_puzzle": flops,
         "oracle": round(readings["oracle"] * len(puzzles.clues)),
         "solved": solved,
@@ -188,12 +193,12 @@ def compare(
     }
 
 
-def followed(loaded: Loaded, puzzles: Puzzles, moves: int) -> list[dict[str, Any]]:
+def followed(loaded: Loaded, puzzles: Puzzles, steps: int) -> list[dict[str, Any]]:
     """The first few puzzles, step by step: energy, and empty cells that are right."""
     clues = torch.tensor(puzzles.clues[:FOLLOWED], device=loaded.reasoner.device)
     solutions = torch.tensor(puzzles.solutions[:FOLLOWED], device=loaded.reasoner.device)
     energy, right = [], []
-    for frame in think(loaded.reasoner, clues, Budget(steps=moves + 1)):
+    for frame in think(loaded.reasoner, clues, Budget(steps=steps)):
         assert frame.thought.energy is not None
         energy.append(frame.thought.energy.tolist())
         hit = (frame.thought.board == solutions) & (clues == 0)
@@ -232,7 +237,7 @@ def text(result: dict[str, Any]) -> str:
 def curve_text(result: dict[str, Any]) -> str:
     """More steps, more solved: of every suite the chain of lowest energy."""
     suites = result["suites"]
-    head = ("moves", *(f"`{s['suite']}`, {way}" for s in suites for way in ("one", "lowest")))
+    head = ("steps", *(f"`{s['suite']}`, {way}" for s in suites for way in ("one", "lowest")))
     lines = []
     for mark in suites[0]["curve"]:
         cells = []
@@ -245,13 +250,48 @@ def curve_text(result: dict[str, Any]) -> str:
     return report.table(head, lines)
 
 
+def draw(result: dict[str, Any], path: Path) -> None:
+    """Energy and right cells of a few puzzles, and what all chains solve, step by step."""
+    figure = Figure(figsize=(11.4, 3.8), layout="constrained")
+    energy, cells, solved = figure.subplots(1, 3)
+    for number, puzzle in enumerate(result["followed"]):
+        steps = range(1, len(puzzle["energy"]) + 1)
+        energy.plot(steps, puzzle["energy"], color=COLOURS[number], linewidth=1.2)
+        cells.plot(steps, puzzle["cells"], color=COLOURS[number], linewidth=1.2)
+    for number, suite in enumerate(result["suites"]):
+        marks = [int(mark) for mark in suite["curve"]]
+        for way, style in (("lowest energy", "-"), ("blindly", ":")):
+            share = [at[way] / suite["n"] for at in suite["curve"].values()]
+            label = suite["suite"] if way == "lowest energy" else None
+            solved.plot(marks, share, style, color=COLOURS[number], label=label)
+    last = result["suites"][-1]
+    energy.set_yscale("log")
+    energy.set_ylabel("energy")
+    cells.set_ylabel("empty cells that are right")
+    solved.set_ylabel("puzzles solved")
+    for axes in (energy, cells, solved):
+        axes.set_xscale("log", base=2)
+        axes.xaxis.set_major_formatter(lambda x, _: f"{x:g}")
+        axes.set_xlabel("steps")
+        axes.grid(color="0.9")
+        axes.spines[["top", "right"]].set_visible(False)
+    for axes in (cells, solved):
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+    energy.set_title(f"{len(result['followed'])} puzzles of {last['suite']}, one chain", loc="left")
+    solved.set_title(f"of {last['chains']} chains the lowest, or any one (dotted)", loc="left")
+    solved.legend(frameon=False)
+    # The same result makes the same file.
+    with mpl.rc_context({"svg.hashsalt": "ronri"}):
+        figure.savefig(path, metadata={"Date": None})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", default="enso")
     parser.add_argument("--encoders", nargs="*", default=["encoder"], help="controls")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--moves", type=int, default=MOVES)
+    parser.add_argument("--steps", type=int, default=STEPS, help="a power of two")
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
@@ -263,7 +303,7 @@ def main() -> None:
     suites = []
     for name in options.suites:
         puzzles = Puzzles.of(name, open_set(name), options.limit)
-        suites.append(compare(loaded, encoders, puzzles, options.chains, options.moves))
+        suites.append(compare(loaded, encoders, puzzles, options.chains, options.steps))
         print(json.dumps(suites[-1]), flush=True)
     result = {
         "reasoner": Path(options.name).name,
@@ -271,7 +311,7 @@ def main() -> None:
         "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
         "commit": commit(),
         "suites": suites,
-        "followed": followed(loaded, puzzles, options.moves),
+        "followed": followed(loaded, puzzles, options.steps),
     }
     print(text(result))
     print(curve_text(result))

@@ -182,8 +182,8 @@ def test_what_stands_beside_the_board() -> None:
     rows = Budget(steps=8, samples=3, views=2)
     assert "rows 1 of 6 think, shown view 1, sample 1" in line(first, rows).plain
     # Reasoners with more to say, and with a confidence that is no share.
-    more = replace(first, energy=-12.5, event=(1, 10, 7), confidence=-3.25)
-    assert "energy -12.5, event 1 r2c2 = 7" in line(more, BUDGET).plain
+    more = replace(first, energies=(8.0, 1.0, -12.5), event=(1, 10, 7), confidence=-3.25)
+    assert "energy █▆▁ -12.5, event 1 r2c2 = 7" in line(more, BUDGET).plain
     assert "confidence -3.25," in line(more, BUDGET).plain
     assert line(replace(first, event=(2, -1, 0)), BUDGET).plain.endswith("event 2")
 

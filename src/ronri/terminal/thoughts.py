@@ -34,7 +34,8 @@ class Moment:
     rows: int
     view: int
     sample: int
-    energy: float | None
+    # Of what is shown, now and at every step before.
+    energies: tuple[float, ...]
     # Kind, cell and digit.
     event: tuple[int, ...] | None
 
@@ -53,6 +54,7 @@ class Observer:
         self._clues = clues
         self._boards: dict[tuple[int, int], np.ndarray] = {}
         self._shown: np.ndarray | None = None
+        self._energies: tuple[float, ...] = ()
 
     def __call__(self, frame: Frame) -> Moment:
         thought = frame.thought
@@ -64,6 +66,8 @@ class Observer:
         # A row that has just begun is compared with what was shown last.
         before = self._boards.get(names[row], board if self._shown is None else self._shown)
         self._boards, self._shown = dict(zip(names, boards, strict=True)), board
+        if thought.energy is not None:
+            self._energies += (float(thought.energy[row]),)
         return Moment(
             step=frame.step,
             clues=self._clues,
@@ -78,6 +82,6 @@ class Observer:
             rows=len(boards),
             view=names[row][0],
             sample=names[row][1],
-            energy=None if thought.energy is None else float(thought.energy[row]),
+            energies=self._energies,
             event=None if thought.events is None else tuple(thought.events[row].tolist()),
         )

@@ -11,6 +11,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from ronri.evaluation.bars import bars
 from ronri.reasoner import Budget
 from ronri.sudoku.geometry import SYMBOLS, geometry_of
 from ronri.terminal import pencil
@@ -101,8 +102,9 @@ def _facts(moment: Moment, budget: Budget) -> dict[str, Text]:
     if rows > 1:
         facts["rows"] = Text(f"{moment.rows} of {rows} think")
         facts["shown"] = Text(f"view {moment.view + 1}, sample {moment.sample + 1}")
-    if moment.energy is not None:
-        facts["energy"] = Text(f"{moment.energy:.4g}")
+    if moment.energies:
+        course = bars(moment.energies, _BAR)
+        facts["energy"] = Text.assemble((course, "cyan"), f" {moment.energies[-1]:.4g}")
     if moment.event is not None:
         kind, cell, digit = moment.event
         where = "" if cell < 0 else f" {geometry.cell_name(cell)} = {SYMBOLS[digit]}"

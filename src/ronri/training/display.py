@@ -4,7 +4,6 @@ import math
 import time
 from dataclasses import dataclass
 from datetime import timedelta
-from itertools import pairwise
 from types import TracebackType
 from typing import final
 
@@ -14,6 +13,8 @@ from rich.panel import Panel
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
+
+from ronri.evaluation.bars import bars
 
 # In seconds: how often the picture is drawn at most, and a line printed at least.
 _PICTURE_EVERY, _LINE_EVERY = 0.2, 60.0
@@ -181,16 +182,7 @@ class History:
 
     def curve(self, width: int) -> str:
         """The history as a line of little bars."""
-        count = len(self.points)
-        width = min(width, count)
-        edges = [count * i // width for i in range(width + 1)] if width else []
-        means = [_mean(self.points[a:b]) for a, b in pairwise(edges)]
-        # A loss that falls through orders of magnitude would be flat for most of its way.
-        if means and min(means) > 0 and max(means) > 10 * min(means):
-            means = [math.log(mean) for mean in means]
-        low, high = min(means, default=0.0), max(means, default=0.0)
-        span = (high - low) or 1.0
-        return "".join("▁▂▃▄▅▆▇█"[round(7 * ((mean - low) / span))] for mean in means)
+        return bars(self.points, width)
 
 
 def picture(
