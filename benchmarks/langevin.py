@@ -277,8 +277,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.spines[["top", "right"]].set_visible(False)
     for axes in (cells, solved):
         axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+    energy.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
     energy.set_title(f"{len(result['followed'])} puzzles of {last['suite']}, one chain", loc="left")
-    solved.set_title(f"of {last['chains']} chains the lowest, or any one (dotted)", loc="left")
+    solved.set_title(f"lowest of {last['chains']} chains (dotted: any one)", loc="left", size=11)
     solved.legend(frameon=False)
     # The same result makes the same file.
     with mpl.rc_context({"svg.hashsalt": "ronri"}):
