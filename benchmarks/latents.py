@@ -55,7 +55,7 @@ def latents(run: Run, material: Material) -> dict[str, Any]:
     centred = z - z.mean(dim=0)
     axes = torch.linalg.svd(centred, full_matrices=False).Vh[:2]
     # Right digits to the right.
-    axes = axes * torch.sign((centred[right].mean(dim=0) @ axes.T))[:, None]
+    axes = axes * torch.sign(centred[right].mean(dim=0) @ axes.T)[:, None]
     some = chance.permutations(torch.tensor([0]), len(z))[0, :POINTS]
     points = (centred @ axes.T)[some]
     return {
@@ -85,7 +85,7 @@ def measure(changes: dict[str, Any]) -> dict[str, Any]:
 
 def draw(result: dict[str, Any], path: Path) -> None:
     figure = Figure(figsize=(11.4, 6.2), layout="constrained")
-    above, below = figure.subfigures(2, 1)
+    (above,), (below,) = figure.subfigures(2, 1, squeeze=False)
     for axes, found in zip(
         above.subplots(1, len(result["latents"])), result["latents"], strict=True
     ):

@@ -29,6 +29,21 @@ BUDGETS = (
     Budget(steps=64, halt="own"),
     Budget(steps=64, samples=4, views=4, halt="verified"),
 )
+# What reasoners of other kinds are scored with: chains of an Enso, views of an encoder.
+OTHERS = {
+    "enso": (
+        Budget(steps=16),
+        Budget(steps=64),
+        Budget(steps=64, halt="own"),
+        Budget(steps=64, samples=8),
+        Budget(steps=64, samples=16, halt="verified"),
+    ),
+    "encoder": (
+        Budget(steps=1),
+        Budget(steps=1, views=16),
+        Budget(steps=1, views=1024, halt="verified"),
+    ),
+}
 
 
 def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str, Any]]:
@@ -36,7 +51,7 @@ def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str,
     found = []
     for suite in suites:
         puzzles = Puzzles.of(suite, open_set(suite), limit)
-        for budget in BUDGETS:
+        for budget in OTHERS.get(loaded.kind, BUDGETS):
             trial = hold(loaded, puzzles, budget, seed=0).to_json() | {"reasoner": folder.name}
             print(suite, budget, trial["puzzle_accuracy"], trial["errors"], flush=True)
             found.append(trial)

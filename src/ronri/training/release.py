@@ -113,7 +113,7 @@ One pass means one row, no noise, no symmetric views, no check. Every board is t
 the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
 Wilson's, at 95 %. {_shared(card["shared"])}{touched(card)}
 
-Thinking halts after a fixed number of steps, when the network's own q says so, or when a board \
+Thinking halts after a fixed number of steps, when the network says so itself, or when a board \
 passes the check of clues and rules (verified); there, samples after the first and views begin \
 where the plain row has failed. Row-steps are the steps of all rows of a puzzle together. What has \
 more than one sample or view, or is verified, is test-time compute; the rest is one pass.

@@ -11,6 +11,7 @@ from ronri.data.stream import Batch
 from ronri.reasoner import Budget, Noise
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.model import Enso
+from ronri.sudoku.generate import puzzles_with_clues
 from ronri.sudoku.geometry import NINE
 from ronri.thinking import answer, think
 from small_enso import BOARD, CELLS, lessons, model_of, taught
@@ -365,3 +366,29 @@ def test_readings_are_of_latents_that_have_not_moved(config: Config) -> None:
     found = answer(model, batch.clues, Budget(steps=1))
     assert readings["zero"] == float((found.board == batch.solutions).all(dim=1).float().mean())
     assert {"oracle", "prior", "energy", "context_rank", "target_rank"} <= readings.keys()
+
+
+# On a GPU.
+
+CUDA = torch.cuda.is_available()
+
+
+@pytest.mark.skipif(not CUDA, reason="needs a GPU")
+def test_fused_kernels_give_the_same_slope() -> None:
+    from ronri.nn import fused
+
+    config = replace(CELLS, width=64, message=64, inner=128, latent=16)
+    model = model_of(config, NINE).eval().cuda()
+    model.compute_dtype = torch.bfloat16
+    fused.look(torch.device("cuda"))
+    clues = torch.from_numpy(puzzles_with_clues(8, 26, 30, seed=1).puzzles).cuda()
+    z = torch.randn(8, 729, 16, device="cuda")
+    weight = torch.full((8,), 0.1, device="cuda")
+    slopes = []
+    with torch.no_grad():
+        context = model.landscape.known(clues, torch.bfloat16)
+        for on in (True, False):
+            with fused.switched(on):
+                slopes.append(model.landscape.slope(clues, context, z, weight)[0])
+    difference = (slopes[0] - slopes[1]).norm() / slopes[1].norm()
+    assert difference < 0.03

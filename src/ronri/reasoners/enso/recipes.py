@@ -39,7 +39,7 @@ def enso() -> Recipe[Config]:
         optim=Optim(name="muon", lr=1e-3, matrix_lr=0.006, warmup=200, ema=0.999),
         batch=512,
         base_batch=512,
-        minutes=24.0,
+        minutes=12.0,
         validate_every=4000,
         validation_steps=32,
         checkpoint_every=4000,

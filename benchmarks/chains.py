@@ -1,0 +1,115 @@
+"""How long chains take: `python benchmarks/chains.py [NAME] [--write]`, on a GPU.
+
+Eight chains of fifty steps for each of many puzzles, from clues in memory to boards in memory: as
+`ronri eval` does it, with the two networks of a step compiled, and with a whole step compiled. NAME
+is a recipe of Enso's, and then the weights are as they were drawn (that takes as long), or a model.
+"""
+
+import argparse
+import time
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+import report
+from ronri import loading, registry
+from ronri.data.sources import open_set
+from ronri.evaluation.commit import commit
+from ronri.evaluation.work import measure as measure_work
+from ronri.nn import devices, fused
+from ronri.reasoner import Budget, Reasoner
+from ronri.thinking import answer
+
+CHAINS, STEPS, PUZZLES = 8, 50, 512
+# Milliseconds a puzzle that we hold ourselves to for `enso-run5`, on one H200.
+WANTED = 12.0
+
+
+def built(name: str, device: torch.device) -> Reasoner:
+    """A model, or the network of a recipe as it is drawn."""
+    if name not in registry.find("enso").recipes:
+        return loading.load(name, device=device).reasoner
+    recipe = registry.recipe(name)
+    torch.manual_seed(recipe.seed)
+    reasoner = registry.find("enso").build(recipe.model, recipe.geometry)
+    reasoner.to(device).eval().requires_grad_(requires_grad=False)
+    reasoner.compute_dtype = devices.compute_dtype(device)
+    fused.look(device)
+    return reasoner
+
+
+def _as_it_is(reasoner: Reasoner) -> Callable[..., Any] | None:
+    del reasoner
+    return None
+
+
+def _networks(reasoner: Reasoner) -> Callable[..., Any] | None:
+    landscape = reasoner.get_submodule("landscape")
+    for part in ("target", "reader"):
+        landscape.get_submodule(part).compile()
+    return None
+
+
+def _step(reasoner: Reasoner) -> Callable[..., Any] | None:
+    return torch.compile(reasoner.advance)
+
+
+WAYS: dict[str, Callable[[Reasoner], Callable[..., Any] | None]] = {
+    "as it is": _as_it_is,
+    "step compiled": _step,
+    "networks compiled": _networks,
+}
+
+
+def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> dict[str, Any]:
+    reasoner = built(name, device)
+    clues = torch.from_numpy(open_set("everyday").puzzles(slice(puzzles)))
+    budget = Budget(steps=STEPS, samples=CHAINS)
+    work = measure_work(reasoner, clues.numpy())
+    assert work is not None
+    flops = work.flops(CHAINS, CHAINS * STEPS)
+    found = {}
+    for way in ways:
+        advance = WAYS[way](reasoner)
+        # What is compiled on the way is compiled once.
+        begun = time.perf_counter()
+        answer(reasoner, clues, Budget(steps=3, samples=CHAINS), advance=advance)
+        compiled = time.perf_counter()
+        answer(reasoner, clues, budget, advance=advance).board.cpu()
+        spent = time.perf_counter() - compiled
+        found[way] = {
+            "ms_per_puzzle": 1000 * spent / len(clues),
+            "tflops_per_second": flops * len(clues) / spent / 1e12,
+            "warm_up_seconds": compiled - begun,
+        }
+        print(way, found[way], flush=True)
+    return {
+        "name": name,
+        "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
+        "torch": torch.__version__,
+        "commit": commit(),
+        "puzzles": len(clues),
+        "chains": CHAINS,
+        "steps": STEPS,
+        "flops_per_puzzle": flops,
+        "ways": found,
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", nargs="?", default="enso-run5")
+    parser.add_argument("--puzzles", type=int, default=PUZZLES)
+    parser.add_argument("--ways", nargs="+", default=list(WAYS), choices=list(WAYS))
+    parser.add_argument("--device")
+    parser.add_argument("--write", action="store_true", help="keep the result")
+    options = parser.parse_args()
+    device = devices.pick(options.device)
+    result = measure(options.name, device, options.puzzles, options.ways)
+    if options.write:
+        report.keep("chains", result)
+
+
+if __name__ == "__main__":
+    main()
