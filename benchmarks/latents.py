@@ -96,7 +96,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.set_xticks([])
         axes.set_yticks([])
         axes.spines[:].set_color("0.8")
-    above.axes[0].legend(frameon=False, loc="upper left")
+    shown = above.axes[0].get_legend_handles_labels()
+    above.legend(*shown, frameon=False, loc="outside right center")
     steps = [reading["step"] for reading in result["readings"]]
     rows, monitors = below.subplots(1, 2)
     for colour, (name, label) in zip(COLOURS, ROWS.items(), strict=False):
@@ -114,7 +115,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.set_xlabel("updates")
         axes.grid(color="0.9")
         axes.spines[["top", "right"]].set_visible(False)
-        axes.legend(frameon=False)
+        axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1.0, 0.5))
     # The same result makes the same file.
     with mpl.rc_context({"svg.hashsalt": "ronri"}):
         figure.savefig(path, metadata={"Date": None})

@@ -138,6 +138,8 @@ def main() -> None:
             name=options.name,
             recipe=options.recipe,
         )
+        # Before it is scored, too: if that is cut short, `--rescore` can go on.
+        write_card(card, out)
     card["shared"] = shared(card, options.suites)
     card["scores"] = scores(out, options.suites, options.limit)
     write_card(card, out)

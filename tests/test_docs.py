@@ -14,6 +14,8 @@ import game
 import importing
 import killing
 import laptop
+import latents
+import lessons
 import release
 import report
 import results
@@ -50,6 +52,28 @@ def test_the_import_in_the_documents_is_that_of_the_result_file() -> None:
     assert report.block(importing.PAGE, "importing") == importing.sentence(found)
     assert found["kept"] == found["rows"]
     assert found["peak_bytes"] < 2**30
+
+
+def test_lessons_in_the_documents_are_those_of_the_result_file() -> None:
+    found = report.kept("lessons")
+    assert report.block(lessons.PAGE, "lessons") == lessons.text(found)
+    for one in found["measured"]:
+        changes = lessons.LESSONS[one["lesson"]].changes
+        recipe = changed(registry.recipe("enso-mini4"), changes)
+        assert from_plain(type(recipe.model), one["recipe"] | {"seed": 0}) == recipe
+
+
+def test_the_figure_of_latents_is_that_of_the_result_file(tmp_path: Path) -> None:
+    """As far as texts tell: how letters are drawn depends on the machine."""
+    found = report.kept("latents")
+    assert [one["step"] for one in found["latents"]] == list(latents.SHOWN)
+    latents.draw(found, tmp_path / "again.svg")
+    texts = [
+        re.findall("<!-- (.*) -->", path.read_text())
+        for path in (tmp_path / "again.svg", latents.FIGURE)
+    ]
+    assert texts[0] == texts[1]
+    assert f"after {latents.SHOWN[-1]} updates" in texts[0]
 
 
 def test_scores_in_the_readme_are_those_of_the_card() -> None:
