@@ -9,7 +9,7 @@ import argparse
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -33,14 +33,13 @@ from ronri.loading import Loaded
 from ronri.reasoner import Budget
 from ronri.thinking import think
 
-PAGE = report.ROOT / "docs" / "enso.md"
 FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
 CHAINS, STEPS = 8, 64
 # Rows that a GPU thinks about at a time: chains, and views of an encoder.
 ROWS, VIEW_ROWS = 8192, 32768
-# Puzzles whose every step is kept, for the figure.
-FOLLOWED = 6
+# Puzzles whose every step is kept, for the figure, and those that are searched for without moving.
+FOLLOWED, SEARCHED = 6, 1000
 
 
 @dataclass(frozen=True)
@@ -154,6 +153,9 @@ def compare(
         "any chain": moved.any(steps),
     }
     solved = {name: int(right.sum()) for name, right in ways.items()}
+    # As many looks as all chains take together, at as many latents, none of which moves.
+    some = replace(puzzles, clues=puzzles.clues[:SEARCHED], solutions=puzzles.solutions[:SEARCHED])
+    searched = walk(loaded, some, chains * steps, (1,)).lowest(1)
     readings = diagnosis(loaded.reasoner, puzzles)
     flops = work.flops(chains, chains * steps)
     others = []
@@ -181,6 +183,7 @@ def compare(
         "flops_per_puzzle": flops,
         "oracle": round(readings["oracle"] * len(puzzles.clues)),
         "solved": solved,
+        "searched": {"n": len(searched), "solved": int(searched.sum())},
         "curve": {
             str(mark): {
                 "begun at 0": int(moved.one(0, mark).sum()),
@@ -224,12 +227,17 @@ def text(result: dict[str, Any]) -> str:
     ways = list(suites[0]["solved"])
     lines = [row("oracle z, from the solution", [suite["oracle"] for suite in suites])]
     lines += [row(way, [suite["solved"][way] for suite in suites]) for way in ways]
+    found = [suite["searched"] for suite in suites]
+    looks = suites[0]["chains"] * suites[0]["steps"]
+    name = f"the lowest of {looks:,} latents that do not move"
+    cells = [f"{100 * one['solved'] / one['n']:.2f} (of {one['n']:,})" for one in found]
+    lines.append((name, *cells))
     for number, encoder in enumerate(suites[0]["encoders"]):
         for way in encoder["solved"]:
             many = "" if way == "one view" else f" of {encoder['views']:,}"
             name = f"`{encoder['reasoner']}`, {way}{many}"
-            found = [suite["encoders"][number]["solved"][way] for suite in suites]
-            lines.append(row(name, found))
+            solved = [suite["encoders"][number]["solved"][way] for suite in suites]
+            lines.append(row(name, solved))
     head = ("solved, in percent", *(f"`{s['suite']}` ({s['n']:,})" for s in suites))
     return report.table(head, lines)
 
@@ -298,6 +306,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
+    if options.steps.bit_count() != 1:
+        parser.error("steps are a power of two")
     loaded = loading.load(options.name, device=options.device)
     encoders = [loading.load(name, device=options.device) for name in options.encoders]
     place = loaded.reasoner.device
@@ -320,6 +330,7 @@ def main() -> None:
         options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
         report.keep("langevin", result)
+        draw(report.kept("langevin"), FIGURE)
 
 
 if __name__ == "__main__":

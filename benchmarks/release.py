@@ -21,29 +21,21 @@ from ronri.training.release import release, touched, write_card
 
 PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
-# One pass: few steps, many, and as many of these as it wants. Then what at most 1,024 row-steps a
-# puzzle buy, where the check picks.
+# One pass: few steps, many, and as many of these as it wants. Then several samples; and what at
+# most 1,024 row-steps a puzzle buy, where the check picks.
 BUDGETS = (
     Budget(steps=16),
     Budget(steps=64),
     Budget(steps=64, halt="own"),
+    Budget(steps=64, samples=8),
     Budget(steps=64, samples=4, views=4, halt="verified"),
 )
-# What reasoners of other kinds are scored with: chains of an Enso, views of an encoder.
-OTHERS = {
-    "enso": (
-        Budget(steps=16),
-        Budget(steps=64),
-        Budget(steps=64, halt="own"),
-        Budget(steps=64, samples=8),
-        Budget(steps=64, samples=16, halt="verified"),
-    ),
-    "encoder": (
-        Budget(steps=1),
-        Budget(steps=1, views=16),
-        Budget(steps=1, views=1024, halt="verified"),
-    ),
-}
+# For those that take one step.
+AT_ONCE = (
+    Budget(steps=1),
+    Budget(steps=1, views=16),
+    Budget(steps=1, views=1024, halt="verified"),
+)
 
 
 def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str, Any]]:
@@ -51,7 +43,7 @@ def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str,
     found = []
     for suite in suites:
         puzzles = Puzzles.of(suite, open_set(suite), limit)
-        for budget in OTHERS.get(loaded.kind, BUDGETS):
+        for budget in AT_ONCE if loaded.reasoner.most_steps == 1 else BUDGETS:
             trial = hold(loaded, puzzles, budget, seed=0).to_json() | {"reasoner": folder.name}
             print(suite, budget, trial["puzzle_accuracy"], trial["errors"], flush=True)
             found.append(trial)

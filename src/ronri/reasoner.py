@@ -206,7 +206,10 @@ class Reasoner(nn.Module, ABC):
         del progress
 
     def diagnose(self, batch: Batch) -> dict[str, float]:
-        """Readings that need the answer, at each validation."""
+        """Readings that need the answer, at each validation; means over the batch.
+
+        What a mean over parts would not be, is computed over all processes here.
+        """
         del batch
         return {}
 

@@ -107,6 +107,8 @@ class Recipe(Generic[Model]):
     log_every: int = 20
 
     def __post_init__(self) -> None:
+        if self.optim.warmup_part <= 0:
+            raise ValueError(f"optim.warmup_part is above 0, not {self.optim.warmup_part}")
         if (self.steps is None) == (self.minutes is None):
             raise ValueError("a run ends after --steps or after --minutes: set one of them")
         limit = self.steps if self.minutes is None else self.minutes

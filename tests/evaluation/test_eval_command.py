@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 import tyro
+from torch.utils.flop_counter import FlopCounterMode
 from tyro.conf import FlagCreatePairsOff
 
+import small_enso
 from ronri import registry
 from ronri.commands.compare import compare
 from ronri.commands.eval import evaluate
@@ -99,6 +101,22 @@ def test_a_network_is_scored(trm: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert f"{told['errors']} errors" in shown
     assert shown.count("not solved") == shown.count("answered") == shown.count("belongs there") == 2
     assert "samples, 2 views, halt fixed, ema weights" in shown
+
+
+def test_operations_of_a_gradient_count() -> None:
+    """Down a slope and back up it is three times as much as reading alone, and a little more."""
+    puzzles = open_set("mini4").puzzles(slice(2))
+    model = small_enso.model_of(small_enso.CELLS).eval()
+    work = measure(model, puzzles)
+    assert work is not None
+    clues = torch.from_numpy(puzzles)
+    with torch.no_grad(), FlopCounterMode(display=False) as counter:
+        context = model.landscape.known(clues, torch.float32)
+        known = counter.get_total_flops()
+        model.landscape.energy(clues, context, model.landscape.nowhere(2))
+    energy = counter.get_total_flops() - known
+    assert work.begin == known / 2
+    assert 1.8 * energy / 2 < work.advance < 2.2 * energy / 2
 
 
 def test_operations_of_a_network_are_those_of_its_layers(trm: str) -> None:

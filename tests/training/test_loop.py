@@ -129,6 +129,30 @@ def test_a_damaged_last_checkpoint_is_told_and_passed_over(
     assert runs.same(last(tmp_path).tensors, whole.tensors)
 
 
+def test_a_run_of_before_there_was_a_setting_goes_on(puzzles: Path, tmp_path: Path) -> None:
+    recipe = runs.tiny(puzzles, steps=12)
+    train(recipe, tmp_path)
+    for state in tmp_path.rglob("state.json"):
+        saved = json.loads(state.read_text())
+        del saved["facts"]["recipe"]["optim"]["warmup_part"]
+        state.write_text(json.dumps(saved))
+    assert train(recipe, tmp_path, resume=True).stopped == "done"
+
+
+def test_alarms_are_told_and_logged(
+    puzzles: Path,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(TRM, "diagnose", lambda _, batch: {"heat": float(len(batch.keys))})
+    monkeypatch.setattr(TRM, "alarms", lambda _, readings: [f"too hot: {readings['heat']:.0f}"])
+    train(runs.tiny(puzzles, steps=15), tmp_path)
+    held_out = lines(tmp_path)[-1]["validation.heat"]
+    assert f"warning: too hot: {held_out:.0f}" in capsys.readouterr().err
+    assert lines(tmp_path)[-1]["validation.alarms"] == 1
+
+
 def test_a_folder_with_a_run_is_not_overwritten(puzzles: Path, tmp_path: Path) -> None:
     recipe = runs.tiny(puzzles, steps=5)
     train(recipe, tmp_path)

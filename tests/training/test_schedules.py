@@ -37,6 +37,12 @@ def test_warm_up_rises_and_takes_no_more_than_a_fifth(warmup: int, steps: int) -
     assert sum(scale < 1 for scale in scales) == min(max(0, warmup - 1), math.ceil(steps / 5))
 
 
+def test_warm_up_may_be_allowed_to_outlast_the_run() -> None:
+    patient = Optim(lr=1e-3, warmup=1000, warmup_part=100.0, schedule="constant")
+    assert Schedule(patient).scale(99, 1.0) == pytest.approx(0.1)
+    assert Schedule(replace(patient, warmup_part=0.5)).scale(99, 0.25) == pytest.approx(0.5)
+
+
 @given(CONFIGS, st.integers(0, 5000), st.floats(0, 1))
 def test_cosine_lies_over_the_warm_up(config: Optim, step: int, progress: float) -> None:
     warm = Schedule(replace(config, schedule="constant")).scale(step, progress)

@@ -6,7 +6,8 @@ from itertools import pairwise
 
 
 def bars(values: Sequence[float], width: int) -> str:
-    """At most `width` bars; of more values, means of neighbours."""
+    """At most `width` bars; of more values, means of neighbours. What is not finite is left out."""
+    values = [value for value in values if math.isfinite(value)]
     count = len(values)
     width = min(width, count)
     edges = [count * i // width for i in range(width + 1)] if width else []

@@ -1,5 +1,7 @@
 """Means over all processes of a run. With one process they are plain means."""
 
+from typing import Any
+
 import torch
 import torch.distributed as dist
 from jaxtyping import Bool, Float
@@ -17,11 +19,23 @@ def global_sum(values: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
     process's values then counts every process's copy of that loss, and gradients of weights are
     averaged over processes afterwards: together, the gradient of the loss of all values.
     """
-    if world_size() == 1:
-        return values
-    from torch.distributed.nn.functional import all_reduce
+    return values if world_size() == 1 else _Sum.apply(values)  # type: ignore[no-untyped-call]
 
-    return all_reduce(values)
+
+class _Sum(torch.autograd.Function):
+    """A sum over processes; what flows back is summed over them, too."""
+
+    @staticmethod
+    def forward(ctx: Any, values: Tensor) -> Tensor:
+        del ctx
+        total = values.clone()
+        dist.all_reduce(total)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        del ctx
+        return _Sum.forward(None, gradients[0])
 
 
 def global_mean(

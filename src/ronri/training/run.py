@@ -156,7 +156,7 @@ class Run:
         # What is compiled is compiled for the shapes of training.
         with self.ema.copied_into(self.reasoner), torch.compiler.set_stance("force_eager"):
             records = score(self.reasoner, clues[mine], solutions[mine], budget, progress=tell)
-            readings = self.reasoner.diagnose(self._batch_of(clues, solutions))
+            readings = self._readings(clues, solutions)
         self.reasoner.train()
         scored = Records.joined(self.world.gathered(records))
         self.closing = max(self.closing, time.perf_counter() - begun)
@@ -169,15 +169,20 @@ class Run:
             self.best = self.validation
         return self.validation
 
-    def _batch_of(self, clues: np.ndarray, solutions: np.ndarray) -> Batch:
-        """Held-out puzzles as a batch, at most as many as a process has slots."""
-        count = min(len(self._all_free), len(clues))
+    def _readings(self, clues: np.ndarray, solutions: np.ndarray) -> dict[str, float]:
+        """The reasoner's own readings of all held-out puzzles, each process reading its part."""
+        mine = slice(self.world.rank, None, self.world.size)
         device = self.world.device
-        return Batch(
-            torch.tensor(clues[:count], device=device),
-            torch.tensor(solutions[:count], device=device),
-            torch.arange(count, device=device),
+        batch = Batch(
+            torch.tensor(clues[mine], device=device),
+            torch.tensor(solutions[mine], device=device),
+            torch.arange(len(clues), device=device)[mine],
         )
+        found = self.world.gathered((len(batch.keys), self.reasoner.diagnose(batch)))
+        return {
+            name: sum(n * readings[name] for n, readings in found) / len(clues)
+            for name in found[0][1]
+        }
 
     # Written down and restored.
 

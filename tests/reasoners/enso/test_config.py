@@ -22,6 +22,9 @@ CELLS: dict[str, Any] = {"latents": "cells", "dropout": 0.0}
         (CELLS | {"teach": "descent", "z_encoder": False}, "keep z_encoder"),
         ({"dropout": 1.5}, "dropout is a part"),
         ({"near": -0.1}, "near is a part"),
+        ({"near": 0.6, "quiet": 0.6}, "together at most 1"),
+        ({"step_size": -1.0}, "step_size is above 0"),
+        ({"noise": -1.0}, "noise is not below 0"),
     ],
     ids=str,
 )

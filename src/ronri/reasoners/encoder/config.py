@@ -27,7 +27,7 @@ class Config:
 
 def encoder() -> Recipe[Config]:
     """A transformer of two million parameters; data and minutes are those of the recipe `enso`."""
-    return _control(Config(width=192, heads=3, layers=8, inner=256))
+    return _control(Config(width=128, heads=4, layers=12, inner=256))
 
 
 def encoder_units() -> Recipe[Config]:

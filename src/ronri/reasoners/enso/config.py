@@ -34,7 +34,8 @@ class Config:
     decoder_width: int = 128
     # Attention heads of the decoder, for latents of the board. Four times as wide inside.
     decoder_heads: int = 4
-    # Part of what transformers compute that is forgotten while they learn.
+    # Part of what transformers compute that is forgotten while they learn. What, is drawn by
+    # torch's own generator: a run with several processes is then another one.
     dropout: float = 0.1
 
     # Learning.
@@ -104,6 +105,13 @@ class Config:
             raise ValueError("descent is taught with latents of cells: set latents to cells")
         if self.teach == "descent" and not self.z_encoder:
             raise ValueError("descent also begins near the truth: keep z_encoder")
+        if self.step_size <= 0:
+            raise ValueError(f"step_size is above 0, not {self.step_size}")
+        for name in ("radius", "latent_noise", "noise"):
+            if getattr(self, name) < 0:
+                raise ValueError(f"{name} is not below 0, as {getattr(self, name)} is")
+        if self.near + self.quiet > 1:
+            raise ValueError("near and quiet are parts of all walks: together at most 1")
         for name in ("dropout", "momentum", "leave", "near", "quiet"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a part, from 0 to 1, not {getattr(self, name)}")

@@ -103,7 +103,9 @@ class Landscape(nn.Module):
         """What a latent means, the clues being certain."""
         reading = self.reader(context, z, twice=twice)
         given = (clues[:, :, None] == self.digits) * CLUE
-        return Reading(torch.where(clues[:, :, None] > 0, given, reading.logits), reading[1])
+        return Reading(
+            torch.where(clues[:, :, None] > 0, given, reading.logits), reading.prediction
+        )
 
     def energy(
         self,
@@ -117,9 +119,10 @@ class Landscape(nn.Module):
 
         `twice`: the slope is to be differentiated again.
         """
-        logits, prediction = self.read(clues, context, self.taps("z", z), twice=twice)
+        logits, prediction = self.read(clues, context, z, twice=twice)
         prediction = self.taps("prediction", prediction)
-        beliefs = self.taps("logits", logits).softmax(dim=-1)
+        logits = self.taps("logits", logits)
+        beliefs = logits.softmax(dim=-1)
         if self.config.energy == "norm":
             consistency = distance(prediction, torch.zeros_like(prediction))
         else:
@@ -163,9 +166,10 @@ class Landscape(nn.Module):
         return F.normalize(z, dim=-1) * self.config.radius if self.config.normalise else z
 
     def prior(self, noise: Float[Tensor, "B many"]) -> Float[Tensor, "B N Z"]:
-        """Latents of no solution at all, where those to learn with are: 2 N Z normal numbers each.
+        """Latents of no solution at all, from 2 N Z normal numbers each.
 
-        Some direction in place of the solution's own, and the same noise on it.
+        They lie where those to learn with lie, if these are brought to one length: some direction
+        in place of the solution's own, and the same noise on it.
         """
         way, shock = noise.view(len(noise), 2, self.vectors, -1).unbind(dim=1)
         if self.z_encoder is None:

@@ -12,7 +12,7 @@ from jaxtyping import Float, Int64, UInt8
 from torch import Tensor
 
 from ronri.nn.losses import softmax_cross_entropy
-from ronri.nn.world import global_sum, world_size
+from ronri.nn.world import global_sum
 
 # Keeps the root of a variance from having an infinite slope at 0.
 _EPSILON = 1e-4
@@ -52,15 +52,17 @@ class Spread:
     mean: Float[Tensor, "D"]
     covariance: Float[Tensor, "D D"]
     # Vectors that were counted.
-    count: int
+    count: Float[Tensor, ""]
 
     @classmethod
     def of(cls, representation: Float[Tensor, "B vectors D"]) -> "Spread":
-        x = representation.float().flatten(0, 1)
-        count = len(x) * world_size()
+        """In float32, or in float64 where that is what is given."""
+        x = representation.flatten(0, 1)
+        x = x if x.dtype == torch.float64 else x.float()
+        count = global_sum(x.new_full((), len(x)))
         mean = global_sum(x.sum(dim=0)) / count
         centred = x - mean
-        return cls(mean, global_sum(centred.T @ centred) / max(count - 1, 1), count)
+        return cls(mean, global_sum(centred.T @ centred) / (count - 1).clamp(min=1), count)
 
     @property
     def std(self) -> Float[Tensor, "D"]:
@@ -86,8 +88,11 @@ class Spread:
         return torch.sqrt(apart.square().sum() / max(width * (width - 1), 1))
 
     def rank(self) -> Float[Tensor, ""]:
-        """RankMe: the exponential of the entropy of the singular values of all vectors."""
+        """RankMe: the exponential of the entropy of the singular values of all vectors.
+
+        They are roots of what is computed here, which makes much of rounding: ask in float64.
+        """
         second = self.covariance * (self.count - 1) + self.count * torch.outer(self.mean, self.mean)
-        singular = torch.linalg.eigvalsh(second.double()).clamp(min=0).sqrt()
+        singular = torch.linalg.eigvalsh(second).clamp(min=0).sqrt()
         share = singular / singular.sum().clamp(min=1e-30)
-        return torch.exp(-(share * torch.log(share.clamp(min=1e-30))).sum()).float()
+        return torch.exp(-(share * torch.log(share.clamp(min=1e-30))).sum())

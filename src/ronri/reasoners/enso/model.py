@@ -38,7 +38,7 @@ from ronri.data.stream import Batch
 from ronri.nn.taps import Taps
 from ronri.nn.world import global_mean
 from ronri.reasoner import Lesson, Noise, Reasoner, Thought
-from ronri.reasoners.enso.collapse import LEAST_PART, LEAST_RANK, collapsed, monitors
+from ronri.reasoners.enso.collapse import collapsed, monitors
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.landscape import Landscape
 from ronri.reasoners.enso.losses import Spread, broken_rules, decode_loss, distance
@@ -59,8 +59,9 @@ class Carry:
     solutions: UInt8[Tensor, "B cells"]
     # Steps taken for this puzzle.
     steps: Int64[Tensor, "B"]
-    # Whether this walk is disturbed.
+    # Whether this walk is disturbed, and whether it began near the truth.
     loud: Bool[Tensor, "B"]
+    near: Bool[Tensor, "B"]
     done: Bool[Tensor, "B"]
 
     @property
@@ -112,9 +113,11 @@ class Enso(Reasoner):
             z=self.landscape.nowhere(len(slots)),
             clues=grid,
             solutions=grid.clone(),
-            # For the first puzzle some slots have fewer steps than others: see TRM.
+            # Slots that all begin at once would all be at the same step for ever: some begin their
+            # first puzzle late, that is, with fewer steps left and less noise.
             steps=slots % self.config.max_steps,
             loud=torch.zeros_like(slots, dtype=torch.bool),
+            near=torch.zeros_like(slots, dtype=torch.bool),
             done=torch.ones_like(slots, dtype=torch.bool),
         )
 
@@ -135,7 +138,9 @@ class Enso(Reasoner):
         context = self.landscape.known(batch.clues, self.compute_dtype)
         reading = self.landscape.read(batch.clues, context, z)
         loss, metrics = self._loss(batch.clues, batch.solutions, context, target, reading)
-        return Lesson(loss, None, metrics)
+        right = (self._board(reading.logits) == batch.solutions).all(dim=1)
+        # Not solved: its latent is made of the solution.
+        return Lesson(loss, None, metrics | {"decoded": right.float().mean()})
 
     def _after_a_step(self, batch: Batch, carry: Carry) -> Lesson:
         """Our way: wherever a walk has come to."""
@@ -144,9 +149,10 @@ class Enso(Reasoner):
         solutions = torch.where(fresh[:, None], batch.solutions, carry.solutions)
         target = self.landscape.wanted(solutions, self.compute_dtype)
         chosen, level, leaving = chance.uniform(chance.fork(batch.keys, _KIND), 3).unbind(dim=1)
-        near, quiet = chosen < self.config.near, chosen >= 1 - self.config.quiet
+        close, quiet = chosen < self.config.near, chosen >= 1 - self.config.quiet
         loud = torch.where(fresh, ~quiet, carry.loud)
-        start = self._start(batch.keys, self.landscape.own_latent(target), near, quiet, level)
+        near = torch.where(fresh, close, carry.near)
+        start = self._start(batch.keys, self.landscape.own_latent(target), close, quiet, level)
         z = torch.where(fresh[:, None, None], start, carry.z)
         context = self.landscape.known(clues, self.compute_dtype)
         heat = self.landscape.heat(carry.steps)
@@ -167,8 +173,11 @@ class Enso(Reasoner):
             solutions=solutions,
             steps=torch.where(done, 0, steps),
             loud=loud,
+            near=near,
             done=done,
         )
+        # What was begun near the truth is no achievement.
+        metrics["solved"] = global_mean(solved.float(), ~near)
         return Lesson(loss, carry, metrics | {"done": done.float().mean()})
 
     def _start(
@@ -215,18 +224,15 @@ class Enso(Reasoner):
             + config.decode_weight * decode
             + config.constraint_weight * constraint
         )
-        with torch.no_grad():
-            solved = (self._board(reading.logits) == solutions).all(dim=1)
-            parts = {
-                "energy": energy,
-                "variance": variance,
-                "covariance": covariance,
-                "decode": decode,
-                "constraint": constraint,
-                "solved": solved.float().mean(),
-                "context_std": Spread.of(context).std.mean(),
-                "target_std": Spread.of(target).std.mean(),
-            }
+        parts = {
+            "energy": energy,
+            "variance": variance,
+            "covariance": covariance,
+            "decode": decode,
+            "constraint": constraint,
+            "context_std": Spread.of(context.detach()).std.mean(),
+            "target_std": Spread.of(target).std.mean(),
+        }
         return loss, {name: value.detach() for name, value in parts.items()}
 
     def after_update(self, progress: Float[Tensor, ""]) -> None:
@@ -240,6 +246,9 @@ class Enso(Reasoner):
         own = self.landscape.own_latent(target)
         latents = {
             "oracle": own,
+            # As disturbed as latents to learn with are, or, for descent, at most.
+            "disturbed": own
+            + self.config.latent_noise * self._normal(batch.keys, _SHOCK, 1).view(own.shape),
             "zero": torch.zeros_like(own),
             "prior": self.landscape.prior(self._normal(batch.keys, _START, 2)),
         }
@@ -254,8 +263,7 @@ class Enso(Reasoner):
         return readings
 
     def alarms(self, readings: Mapping[str, float]) -> Sequence[str]:
-        part = LEAST_PART * self.config.width if self.config.latents == "board" else 0.0
-        return collapsed(readings, max(LEAST_RANK, part))
+        return collapsed(readings, self.config)
 
     # Thinking.
 
@@ -275,7 +283,8 @@ class Enso(Reasoner):
     @torch.no_grad()
     def advance(self, state: State) -> tuple[State, Thought]:
         """Show what z means, and how low it lies; then move it."""
-        clues, context, z, noise = state.clues, state.context, state.z, state.noise
+        clues, context, noise = state.clues, state.context, state.noise
+        z = self.taps("z", state.z)
         heat = self.landscape.heat(state.step)
         down, here = self.landscape.slope(clues, context, z, self.landscape.weight(heat))
         energy = here.consistency + self.config.penalty * here.penalty
