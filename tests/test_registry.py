@@ -59,7 +59,7 @@ def test_reasoners_without_recipes_do_not_learn() -> None:
 
 
 def test_unknown_names_tell_what_there_is() -> None:
-    with pytest.raises(ValueError, match=r"no reasoner 'nobody'; there are .*encoder, enso, exact.*trm"):
+    with pytest.raises(ValueError, match=r"'nobody'; there are .*encoder, enso, exact.*trm"):
         registry.find("nobody")
     with pytest.raises(ValueError, match=r"no recipe 'exact'; there are .*trm-mini4"):
         registry.recipe("exact")
