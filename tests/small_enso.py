@@ -1,8 +1,13 @@
 """Ensos that are small enough to be looked at, and lessons for them."""
 
+from dataclasses import replace
+from typing import Any
+
 import torch
+from torch import Tensor
 
 from ronri.data.stream import Batch
+from ronri.reasoner import Noise
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.model import Enso
 from ronri.sudoku.generate import puzzles_with_clues
@@ -47,6 +52,11 @@ CELLS = Config(
 )
 
 
+def but(config: Config, **changes: Any) -> Config:
+    """A config with something changed."""
+    return replace(config, **changes)
+
+
 def model_of(config: Config, geometry: Geometry = FOUR, seed: int = 0) -> Enso:
     torch.manual_seed(seed)
     return Enso(config, geometry)
@@ -73,3 +83,22 @@ def taught(config: Config, updates: int, slots: int = 48) -> Enso:
         model.after_update(progress)
         carry = lesson.carry
     return model.eval()
+
+
+def point(model: Enso, seed: int = 1) -> tuple[Batch, Tensor, Tensor]:
+    """Lessons, their context, and latents somewhere."""
+    batch = lessons(seed)
+    torch.manual_seed(seed)
+    z = 0.5 * torch.randn(len(batch.clues), model.landscape.vectors, model.config.latent)
+    with torch.no_grad():
+        return batch, model.landscape.known(batch.clues, torch.float32), z
+
+
+def quiet(rows: int) -> Noise:
+    keys = torch.arange(rows)
+    return Noise(keys, torch.zeros(rows, dtype=torch.bool), silent=True)
+
+
+def loud(rows: int) -> Noise:
+    keys = torch.arange(rows) * 31 + 5
+    return Noise(keys, torch.ones(rows, dtype=torch.bool), silent=False)
