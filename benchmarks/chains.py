@@ -65,7 +65,7 @@ def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> d
     budget = Budget(steps=STEPS, samples=CHAINS)
     work = measure_work(built(name, device), clues.numpy())
     assert work is not None
-    flops = work.flops(CHAINS, CHAINS * STEPS)
+    flops = work.flops(float(CHAINS), float(CHAINS * STEPS))
     found = {}
     for way in ways:
         # Anew: what was compiled stays so.

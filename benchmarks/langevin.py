@@ -157,12 +157,12 @@ def compare(
     some = replace(puzzles, clues=puzzles.clues[:SEARCHED], solutions=puzzles.solutions[:SEARCHED])
     searched = walk(loaded, some, chains * steps, (1,)).lowest(1)
     readings = diagnosis(loaded.reasoner, puzzles)
-    flops = work.flops(chains, chains * steps)
+    flops = work.flops(float(chains), float(chains * steps))
     others = []
     for encoder in encoders:
         own = measure_work(encoder.reasoner, puzzles.clues)
         assert own is not None
-        views = math.ceil(flops / own.flops(1, 1))
+        views = math.ceil(flops / own.flops(1.0, 1.0))
         found = {"one view": through_views(encoder, puzzles, 1)["surest view"]}
         found |= through_views(encoder, puzzles, views)
         others.append(
@@ -171,7 +171,7 @@ def compare(
                 "weights_sha256": encoder.sha256,
                 "parameters": sum(p.numel() for p in encoder.reasoner.parameters()),
                 "views": views,
-                "flops_per_puzzle": own.flops(views, views),
+                "flops_per_puzzle": own.flops(float(views), float(views)),
                 "solved": {name: int(right.sum()) for name, right in found.items()},
             }
         )

@@ -307,8 +307,10 @@ def test_a_few_steps_lower_the_loss(name: str, made: Puzzles) -> None:
     carry = reasoner.initial_carry(torch.arange(8))
     optimiser = torch.optim.Adam(reasoner.parameters(), lr=3e-3)
     losses = []
-    for step in range(25):
-        progress = torch.tensor(step / 25)
+    # Networks over units are slow to begin with.
+    steps = 60 if name in OTHERS else 25
+    for step in range(steps):
+        progress = torch.tensor(step / steps)
         lesson = reasoner.training_step(batch, carry, progress)
         optimiser.zero_grad()
         lesson.loss.backward()
@@ -316,7 +318,7 @@ def test_a_few_steps_lower_the_loss(name: str, made: Puzzles) -> None:
         reasoner.after_update(progress)
         carry = lesson.carry
         losses.append(lesson.loss.item())
-    assert losses[-1] < 0.9 * losses[0]
+    assert losses[-1] < 0.8 * losses[0]
 
 
 @every_learner

@@ -110,6 +110,10 @@ class SwiGLU(nn.Module):
             if rough is not None and fused.rough.fits(*down.shape):
                 return fused.rough.swiglu(x, gate_up, down, rough)
             return fused.swiglu(x, gate_up.to(x.dtype), down.to(x.dtype))
+        return self.plainly(x)
+
+    def plainly(self, x: Float[Tensor, "*batch D"]) -> Float[Tensor, "*batch D"]:
+        """The same, and never by a fused kernel."""
         return self.down(self.gate_up.gated(x))
 
 
@@ -179,11 +183,9 @@ def hear_and_think(
 
     `twice`: gradients of its gradient will be asked for, and no fused kernel has any.
     """
-    if twice:
-        x = add_norm(x, mixer(x))
-        return add_norm(x, feed_forward.down(feed_forward.gate_up.gated(x)))
     message, (width, inner) = mixer.hear.weight.shape[1] // 4, feed_forward.down.weight.shape
-    if fused.available(x) and fused.fits_units(mixer.size, width, message, inner):
+    fits = fused.available(x) and fused.fits_units(mixer.size, width, message, inner)
+    if fits and not twice:
         say, ears = mixer.say.weight.to(x.dtype), mixer.ears.to(x.dtype)
         gate_up, down = (
             feed_forward.gate_up.weight.to(x.dtype),
@@ -191,7 +193,8 @@ def hear_and_think(
         )
         return fused.unit_block(x, say, ears, gate_up, down, box=mixer.box)
     x = add_norm(x, mixer(x))
-    return add_norm(x, feed_forward(x))
+    thought = feed_forward.plainly(x) if twice else feed_forward(x)
+    return add_norm(x, thought)
 
 
 @final

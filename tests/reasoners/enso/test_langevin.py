@@ -1,0 +1,62 @@
+"""The controls of `benchmarks/langevin.py`: what is picked of chains, and encoders beside them."""
+
+from pathlib import Path
+
+import numpy as np
+import torch
+
+import langevin
+from ronri import loading
+from ronri.data.sources import open_set
+from ronri.evaluation.trials import Puzzles
+from ronri.reasoners.encoder.config import Config
+from ronri.reasoners.encoder.model import Encoder
+from ronri.sudoku.geometry import FOUR
+from small_enso import CELLS, model_of
+
+
+def test_what_is_picked_of_chains() -> None:
+    right = np.array([[[0, 1], [1, 0], [0, 0]], [[1, 1], [0, 1], [0, 0]]], dtype=bool)
+    energy = np.array([[[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]], [[1.0, 1.5], [3.0, 9.0], [1.0, 2.0]]])
+    walk = langevin.Walk((1, 4), right, energy)
+    assert walk.one(0, 1).tolist() == [False, True, False]
+    assert walk.lowest(1).tolist() == [True, False, False]
+    assert walk.lowest(4).tolist() == [True, False, False]
+    assert walk.any(4).tolist() == [True, True, False]
+    many = langevin.Walk((1,), np.tile([True, False, False, False], (1, 4000, 1)), energy)
+    assert 0.22 < many.blindly(1).mean() < 0.28
+
+
+def test_everything_on_one_suite(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    encoder = Config(width=16, heads=2, layers=1, inner=24)
+    for kind, config, model in (
+        ("enso", CELLS, model_of(CELLS)),
+        ("encoder", encoder, Encoder(encoder, FOUR)),
+    ):
+        loading.save(
+            tmp_path / kind,
+            kind=kind,
+            config=config,
+            geometry=FOUR,
+            weights=model.state_dict(),
+            which="raw",
+        )
+    enso, control = (loading.load(tmp_path / kind, device="cpu") for kind in ("enso", "encoder"))
+    puzzles = Puzzles.of("mini4", open_set("mini4"), 5)
+    before = {key: value.clone() for key, value in enso.reasoner.state_dict().items()}
+    found = langevin.compare(enso, [control], puzzles, chains=2, steps=4)
+    assert list(found["curve"]) == ["1", "2", "4"]
+    assert found["curve"]["1"]["begun at 0"] == found["solved"]["z = 0"]
+    assert found["searched"]["n"] == 5
+    (beside,) = found["encoders"]
+    assert (
+        0 <= beside["flops_per_puzzle"] / found["flops_per_puzzle"] - 1 < 1 / (beside["views"] - 1)
+    )
+    # The slope is back where it was.
+    for key, value in enso.reasoner.state_dict().items():
+        assert torch.equal(value, before[key]), key
+    result = {"suites": [found], "followed": langevin.followed(enso, puzzles, 4)}
+    assert "the lowest of 8 latents" in langevin.text(result)
+    assert langevin.curve_text(result).count("\n") == 5
+    langevin.draw(result, tmp_path / "figure.svg")
