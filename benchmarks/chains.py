@@ -1,13 +1,12 @@
 """How long chains take: `python benchmarks/chains.py [NAME] [--write]`, on a GPU.
 
 Eight chains of fifty steps for each of many puzzles, from clues in memory to boards in memory: as
-`ronri eval` does it, with the two networks of a step compiled, and with a whole step compiled. NAME
-is a recipe of Enso's, and then the weights are as they were drawn (that takes as long), or a model.
+`ronri eval` does it, with `--compile`, and compiled for this one number of rows. NAME is a recipe,
+and then the weights are as they were drawn (that takes as long), or a model.
 """
 
 import argparse
 import time
-from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -26,38 +25,19 @@ CHAINS, STEPS, PUZZLES = 8, 50, 512
 
 def built(name: str, device: torch.device) -> Reasoner:
     """A model, or the network of a recipe as it is drawn."""
-    if name not in registry.find("enso").recipes:
+    if name in loading.released() or name not in registry.recipes():
         return loading.load(name, device=device).reasoner
     recipe = registry.recipe(name)
     torch.manual_seed(recipe.seed)
-    reasoner = registry.find("enso").build(recipe.model, recipe.geometry)
+    reasoner = registry.find(recipe.reasoner).build(recipe.model, recipe.geometry)
     reasoner.to(device).eval().requires_grad_(requires_grad=False)
     reasoner.compute_dtype = devices.compute_dtype(device)
     fused.look(device)
     return reasoner
 
 
-def _as_it_is(reasoner: Reasoner) -> Callable[..., Any] | None:
-    del reasoner
-    return None
-
-
-def _networks(reasoner: Reasoner) -> Callable[..., Any] | None:
-    landscape = reasoner.get_submodule("landscape")
-    for part in ("target", "reader"):
-        landscape.get_submodule(part).compile()
-    return None
-
-
-def _step(reasoner: Reasoner) -> Callable[..., Any] | None:
-    return torch.compile(reasoner.advance)
-
-
-WAYS: dict[str, Callable[[Reasoner], Callable[..., Any] | None]] = {
-    "as it is": _as_it_is,
-    "step compiled": _step,
-    "networks compiled": _networks,
-}
+# Whether it is compiled for any number of rows; if it is compiled at all.
+WAYS = {"as it is": None, "compiled": True, "compiled for one number of rows": False}
 
 
 def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> dict[str, Any]:
@@ -70,12 +50,14 @@ def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> d
     for way in ways:
         # Anew: what was compiled stays so.
         reasoner = built(name, device)
-        advance = WAYS[way](reasoner)
+        dynamic = WAYS[way]
+        for part in reasoner.thinking_parts() if dynamic is not None else ():
+            part.compile(dynamic=dynamic)
         # What is compiled on the way is compiled once.
         begun = time.perf_counter()
-        answer(reasoner, clues, Budget(steps=3, samples=CHAINS), advance=advance)
+        answer(reasoner, clues, Budget(steps=3, samples=CHAINS))
         compiled = time.perf_counter()
-        answer(reasoner, clues, budget, advance=advance).board.cpu()
+        answer(reasoner, clues, budget).board.cpu()
         spent = time.perf_counter() - compiled
         found[way] = {
             "ms_per_puzzle": 1000 * spent / len(clues),
@@ -94,6 +76,26 @@ def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> d
         "flops_per_puzzle": flops,
         "ways": found,
     }
+
+
+def text(result: dict[str, Any]) -> str:
+    rows = [
+        (
+            way,
+            f"{found['ms_per_puzzle']:.2f}",
+            f"{found['tflops_per_second']:.0f}",
+            f"{found['warm_up_seconds']:.0f}",
+        )
+        for way, found in result["ways"].items()
+    ]
+    head = (f"`{result['name']}`", "ms a puzzle", "TFLOP/s", "seconds for the first steps")
+    return (
+        f"{report.table(head, rows)}\n{result['chains']} chains of {result['steps']} steps for "
+        f"each of {result['puzzles']} puzzles together, "
+        f"{result['flops_per_puzzle'] / 1e12:.2f} TFLOP a puzzle, on {result['device']} with "
+        f"torch {result['torch']}. By `python benchmarks/chains.py --write` at commit "
+        f"`{(result['commit'] or '?')[:7]}`.\n"
+    )
 
 
 def main() -> None:

@@ -1,4 +1,4 @@
-"""Whether thinking is thinking: `python benchmarks/langevin.py [NAME] [--write]`, on a GPU.
+"""Whether thinking is thinking: `python benchmarks/langevin.py [NAME] [--write [AS]]`, on a GPU.
 
 An Enso's chains, without the check, beside everything that could explain what they solve: latents
 that have not moved, the same chains without a slope, a chain that is picked blindly; and encoders
@@ -27,19 +27,22 @@ from ronri.evaluation.chunks import in_chunks
 from ronri.evaluation.commit import commit
 from ronri.evaluation.figures import COLOURS
 from ronri.evaluation.scores import wilson
-from ronri.evaluation.trials import Puzzles, diagnosis
+from ronri.evaluation.trials import Puzzles
 from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
+from ronri.reasoners.enso.model import Enso
 from ronri.thinking import think
 
 FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
 CHAINS, STEPS = 8, 64
 # Rows that a GPU thinks about at a time: chains, and views of an encoder.
-ROWS, VIEW_ROWS = 8192, 32768
-# Puzzles whose every step is kept, for the figure, and those that are searched for without moving.
-FOLLOWED, SEARCHED = 6, 1000
+ROWS, VIEW_ROWS = 4096, 32768
+# Puzzles whose every step is kept, for the figure, and those that are tried without a slope.
+FOLLOWED, FEW = 6, 1000
+KEPT = "langevin"
+ONE = "one chain, begun at 0"
 
 
 @dataclass(frozen=True)
@@ -48,27 +51,32 @@ class Walk:
 
     # Steps taken. The first one shows latents that have not moved yet.
     marks: tuple[int, ...]
-    right: np.ndarray  # [marks, puzzles, chains]
+    # Cells that are wrong, and energies: [marks, puzzles, chains].
+    wrong: np.ndarray
     energy: np.ndarray
 
     def one(self, chain: int, mark: int) -> np.ndarray:
-        return self.right[self.marks.index(mark)][:, chain]
+        """Wrong cells of each puzzle, in one of its chains."""
+        return self.wrong[self.marks.index(mark)][:, chain]
 
     def lowest(self, mark: int) -> np.ndarray:
-        """Of each puzzle the chain of the lowest energy."""
+        """In the chain of the lowest energy."""
         at = self.marks.index(mark)
-        return np.take_along_axis(
-            self.right[at], self.energy[at].argmin(axis=1, keepdims=True), axis=1
-        )[:, 0]
+        return _picked(self.wrong[at], self.energy[at].argmin(axis=1))
 
     def blindly(self, mark: int) -> np.ndarray:
-        """Of each puzzle some chain."""
-        right = self.right[self.marks.index(mark)]
-        some = chance.below(torch.arange(len(right)), torch.full((len(right),), right.shape[1]))
-        return np.take_along_axis(right, some.numpy()[:, None], axis=1)[:, 0]
+        """In some chain."""
+        wrong = self.wrong[self.marks.index(mark)]
+        some = chance.below(torch.arange(len(wrong)), torch.full((len(wrong),), wrong.shape[1]))
+        return _picked(wrong, some.numpy())
 
     def any(self, mark: int) -> np.ndarray:
-        return self.right[self.marks.index(mark)].any(axis=1)
+        """In the best chain, which only the solution knows."""
+        return self.wrong[self.marks.index(mark)].min(axis=1)
+
+
+def _picked(wrong: np.ndarray, chain: np.ndarray) -> np.ndarray:
+    return np.take_along_axis(wrong, chain[:, None], axis=1)[:, 0]
 
 
 def walk(
@@ -81,22 +89,40 @@ def walk(
     def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
         clues = torch.tensor(puzzles.clues[part], device=reasoner.device)
         solutions = torch.tensor(puzzles.solutions[part], device=reasoner.device)
-        right, energy = [], []
+        wrong, energy = [], []
         for frame in think(reasoner, clues, budget):
             if frame.step in marks:
                 thought = frame.thought
                 assert thought.energy is not None
-                right.append((thought.board == solutions[frame.puzzle]).all(dim=1))
+                wrong.append((thought.board != solutions[frame.puzzle]).sum(dim=1))
                 energy.append(thought.energy)
-        shape = len(right), len(clues), chains
+        shape = len(wrong), len(clues), chains
         return (
-            torch.stack(right).view(shape).cpu().numpy(),
+            torch.stack(wrong).view(shape).cpu().numpy(),
             torch.stack(energy).view(shape).float().cpu().numpy(),
         )
 
     parts = list(in_chunks(look, len(puzzles.clues), rows_each=chains, max_rows=rows))
-    right, energy = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    return Walk(tuple(marks), right, energy)
+    wrong, energy = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return Walk(tuple(marks), wrong, energy)
+
+
+@torch.no_grad()
+def from_the_truth(loaded: Loaded, puzzles: Puzzles) -> np.ndarray:
+    """Wrong cells where z is made of the solution, which nobody has who thinks."""
+    enso = loaded.reasoner
+    assert isinstance(enso, Enso)
+
+    def look(part: slice) -> np.ndarray:
+        clues = torch.tensor(puzzles.clues[part], device=enso.device)
+        solutions = torch.tensor(puzzles.solutions[part], device=enso.device)
+        landscape, dtype = enso.landscape, enso.compute_dtype
+        z = landscape.own_latent(landscape.wanted(solutions, dtype))
+        logits = landscape.read(clues, landscape.known(clues, dtype), z).logits
+        return (logits.argmax(dim=-1) + 1 != solutions).sum(dim=1).cpu().numpy()
+
+    parts = in_chunks(look, len(puzzles.clues), rows_each=1, max_rows=ROWS)
+    return np.concatenate(list(parts))
 
 
 def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, steps: int) -> Walk:
@@ -139,64 +165,86 @@ def compare(
 ) -> dict[str, Any]:
     """Everything on one suite."""
     marks = tuple(2**n for n in range(steps.bit_length()))
+    marks = marks if steps in marks else (*marks, steps)
     work = measure_work(loaded.reasoner, puzzles.clues)
     assert work is not None
     moved = walk(loaded, puzzles, chains, marks)
-    still = without_slope(loaded, puzzles, chains, steps)
     ways = {
+        "oracle z, from the solution": from_the_truth(loaded, puzzles),
         "z = 0": moved.one(0, 1),
         "z from the prior": moved.one(1, 1),
-        "chains without a slope": still.lowest(steps),
-        "one chain, begun at 0": moved.one(0, steps),
+        ONE: moved.one(0, steps),
         "a chain picked blindly": moved.blindly(steps),
         "the chain of lowest energy": moved.lowest(steps),
-        "any chain": moved.any(steps),
+        "the best chain, by the solution": moved.any(steps),
     }
-    solved = {name: int(right.sum()) for name, right in ways.items()}
-    # As many looks as all chains take together, at as many latents, none of which moves.
-    some = replace(puzzles, clues=puzzles.clues[:SEARCHED], solutions=puzzles.solutions[:SEARCHED])
-    searched = walk(loaded, some, chains * steps, (1,)).lowest(1)
-    readings = diagnosis(loaded.reasoner, puzzles)
+    some = replace(puzzles, clues=puzzles.clues[:FEW], solutions=puzzles.solutions[:FEW])
+    looks = chains * steps
+    few = {
+        "chains without a slope": without_slope(loaded, some, chains, steps).lowest(steps),
+        # As many looks as all chains take together, at as many latents, none of which moves.
+        f"the lowest of {looks:,} latents that do not move": walk(loaded, some, looks, (1,)).lowest(
+            1
+        ),
+    }
     flops = work.flops(float(chains), float(chains * steps))
-    others = []
-    for encoder in encoders:
-        own = measure_work(encoder.reasoner, puzzles.clues)
-        assert own is not None
-        views = math.ceil(flops / own.flops(1.0, 1.0))
-        found = {"one view": through_views(encoder, puzzles, 1)["surest view"]}
-        found |= through_views(encoder, puzzles, views)
-        others.append(
-            {
-                "reasoner": encoder.name,
-                "weights_sha256": encoder.sha256,
-                "parameters": sum(p.numel() for p in encoder.reasoner.parameters()),
-                "views": views,
-                "flops_per_puzzle": own.flops(float(views), float(views)),
-                "solved": {name: int(right.sum()) for name, right in found.items()},
-            }
-        )
     return {
         "suite": puzzles.name,
         "n": len(puzzles.clues),
         "chains": chains,
         "steps": steps,
         "flops_per_puzzle": flops,
-        "oracle": round(readings["oracle"] * len(puzzles.clues)),
-        "solved": solved,
-        "searched": {"n": len(searched), "solved": int(searched.sum())},
+        "solved": _solved(ways),
+        # Of empty cells, clues being certain.
+        "cells": {
+            name: 1 - float(wrong.sum() / (puzzles.clues == 0).sum())
+            for name, wrong in ways.items()
+        },
+        "few": {"n": len(some.clues), "solved": _solved(few)},
         "curve": {
-            str(mark): {
-                "begun at 0": int(moved.one(0, mark).sum()),
-                "blindly": int(moved.blindly(mark).sum()),
-                "lowest energy": int(moved.lowest(mark).sum()),
-            }
+            str(mark): _solved(
+                {
+                    "begun at 0": moved.one(0, mark),
+                    "blindly": moved.blindly(mark),
+                    "lowest energy": moved.lowest(mark),
+                }
+            )
             for mark in marks
         },
-        "encoders": others,
+        "encoders": [_beside(encoder, puzzles, flops) for encoder in encoders],
     }
 
 
-def followed(loaded: Loaded, puzzles: Puzzles, steps: int) -> list[dict[str, Any]]:
+def _solved(wrong: dict[str, np.ndarray]) -> dict[str, int]:
+    return {name: int((cells == 0).sum()) for name, cells in wrong.items()}
+
+
+def _beside(encoder: Loaded, puzzles: Puzzles, flops: float) -> dict[str, Any]:
+    """An encoder, given as many operations."""
+    own = measure_work(encoder.reasoner, puzzles.clues)
+    assert own is not None
+    views = math.ceil(flops / own.flops(1.0, 1.0))
+    found = {"one view": through_views(encoder, puzzles, 1)["surest view"]}
+    found |= through_views(encoder, puzzles, views)
+    return {
+        "reasoner": encoder.name,
+        "weights_sha256": encoder.sha256,
+        "parameters": sum(p.numel() for p in encoder.reasoner.parameters()),
+        "views": views,
+        "flops_per_puzzle": own.flops(float(views), float(views)),
+        "solved": {name: int(right.sum()) for name, right in found.items()},
+    }
+
+
+def hardest(suites: list[dict[str, Any]]) -> int:
+    """The suite of which one chain solves least."""
+    return min(
+        range(len(suites)),
+        key=lambda number: suites[number]["solved"][ONE] / suites[number]["n"],
+    )
+
+
+def followed(loaded: Loaded, puzzles: Puzzles, steps: int) -> dict[str, Any]:
     """The first few puzzles, step by step: energy, and empty cells that are right."""
     clues = torch.tensor(puzzles.clues[:FOLLOWED], device=loaded.reasoner.device)
     solutions = torch.tensor(puzzles.solutions[:FOLLOWED], device=loaded.reasoner.device)
@@ -206,40 +254,60 @@ def followed(loaded: Loaded, puzzles: Puzzles, steps: int) -> list[dict[str, Any
         energy.append(frame.thought.energy.tolist())
         hit = (frame.thought.board == solutions) & (clues == 0)
         right.append((hit.sum(dim=1) / (clues == 0).sum(dim=1)).tolist())
-    return [
-        {"energy": list(one), "cells": list(cells)}
-        for one, cells in zip(zip(*energy, strict=True), zip(*right, strict=True), strict=True)
-    ]
+    walks = zip(zip(*energy, strict=True), zip(*right, strict=True), strict=True)
+    return {
+        "suite": puzzles.name,
+        "walks": [{"energy": list(one), "cells": list(cells)} for one, cells in walks],
+    }
 
 
 def text(result: dict[str, Any]) -> str:
     """All ways on all suites, in percent with their intervals."""
     suites = result["suites"]
-
-    def row(name: str, solved: Sequence[int]) -> tuple[str, ...]:
-        cells = []
-        for suite, right in zip(suites, solved, strict=True):
-            low, high = wilson(right, suite["n"])
-            share = right / suite["n"]
-            cells.append(f"{100 * share:.2f} ({100 * low:.2f}–{100 * high:.2f})")
-        return (name, *cells)
-
-    ways = list(suites[0]["solved"])
-    lines = [row("oracle z, from the solution", [suite["oracle"] for suite in suites])]
-    lines += [row(way, [suite["solved"][way] for suite in suites]) for way in ways]
-    found = [suite["searched"] for suite in suites]
-    looks = suites[0]["chains"] * suites[0]["steps"]
-    name = f"the lowest of {looks:,} latents that do not move"
-    cells = [f"{100 * one['solved'] / one['n']:.2f} (of {one['n']:,})" for one in found]
-    lines.append((name, *cells))
+    lines = []
+    for way in suites[0]["solved"]:
+        cells = (share(suite["solved"][way], suite["n"]) for suite in suites)
+        lines.append((way, *cells))
+    for way in suites[0]["few"]["solved"]:
+        few = (suite["few"] for suite in suites)
+        cells = (f"{share(one['solved'][way], one['n'])}, of {one['n']:,}" for one in few)
+        lines.append((way, *cells))
     for number, encoder in enumerate(suites[0]["encoders"]):
         for way in encoder["solved"]:
             many = "" if way == "one view" else f" of {encoder['views']:,}"
-            name = f"`{encoder['reasoner']}`, {way}{many}"
-            solved = [suite["encoders"][number]["solved"][way] for suite in suites]
-            lines.append(row(name, solved))
+            cells = (
+                share(suite["encoders"][number]["solved"][way], suite["n"]) for suite in suites
+            )
+            lines.append((f"`{encoder['reasoner']}`, {way}{many}", *cells))
     head = ("solved, in percent", *(f"`{s['suite']}` ({s['n']:,})" for s in suites))
     return report.table(head, lines)
+
+
+# What the document says of its fifth run: with z from the solution, and by thinking.
+DOCUMENT = {
+    "oracle z, from the solution": ("95.6", "99.3"),
+    "z = 0": ("", ""),
+    "z from the prior": ("", ""),
+    "the chain of lowest energy": ("96.6 (94.6–97.9), of 500", "99.4"),
+}
+
+
+def document_text(result: dict[str, Any]) -> str:
+    """One suite, beside what the document reports of other puzzles."""
+    [suite] = result["suites"]
+    head = (
+        "in percent", "puzzles solved", "empty cells right", "document: puzzles", "document: cells",
+    )  # fmt: skip
+    lines = [
+        (way, share(suite["solved"][way], suite["n"]), f"{100 * suite['cells'][way]:.2f}", *theirs)
+        for way, theirs in DOCUMENT.items()
+    ]
+    return report.table(head, lines)
+
+
+def share(right: int, n: int) -> str:
+    low, high = wilson(right, n)
+    return f"{100 * right / n:.2f} ({100 * low:.2f}–{100 * high:.2f})"
 
 
 def curve_text(result: dict[str, Any]) -> str:
@@ -262,7 +330,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
     """Energy and right cells of a few puzzles, and what all chains solve, step by step."""
     figure = Figure(figsize=(11.4, 3.8), layout="constrained")
     energy, cells, solved = figure.subplots(1, 3)
-    for number, puzzle in enumerate(result["followed"]):
+    for number, puzzle in enumerate(result["followed"]["walks"]):
         steps = range(1, len(puzzle["energy"]) + 1)
         energy.plot(steps, puzzle["energy"], color=COLOURS[number], linewidth=1.2)
         cells.plot(steps, puzzle["cells"], color=COLOURS[number], linewidth=1.2)
@@ -272,7 +340,7 @@ def draw(result: dict[str, Any], path: Path) -> None:
             share = [at[way] / suite["n"] for at in suite["curve"].values()]
             label = suite["suite"] if way == "lowest energy" else None
             solved.plot(marks, share, style, color=COLOURS[number], label=label)
-    last = result["suites"][-1]
+    first, shown = result["suites"][0], result["followed"]
     energy.set_yscale("log")
     energy.set_ylabel("energy")
     cells.set_ylabel("empty cells that are right")
@@ -284,10 +352,12 @@ def draw(result: dict[str, Any], path: Path) -> None:
         axes.grid(color="0.9")
         axes.spines[["top", "right"]].set_visible(False)
     for axes in (cells, solved):
-        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1))
+        axes.yaxis.set_major_formatter(PercentFormatter(xmax=1, decimals=0))
     energy.yaxis.set_major_formatter(lambda y, _: f"{y:g}")
-    energy.set_title(f"{len(result['followed'])} puzzles of {last['suite']}, one chain", loc="left")
-    solved.set_title(f"lowest of {last['chains']} chains (dotted: any one)", loc="left", size=11)
+    told = f"{len(shown['walks'])} puzzles of {shown['suite']}, one chain each"
+    energy.set_title(told, loc="left", size=10)
+    told = f"lowest of {first['chains']} chains; dotted: a random one"
+    solved.set_title(told, loc="left", size=10)
     solved.legend(frameon=False)
     # The same result makes the same file.
     with mpl.rc_context({"svg.hashsalt": "ronri"}):
@@ -300,37 +370,40 @@ def main() -> None:
     parser.add_argument("--encoders", nargs="*", default=["encoder"], help="controls")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--chains", type=int, default=CHAINS)
-    parser.add_argument("--steps", type=int, default=STEPS, help="a power of two")
+    parser.add_argument("--steps", type=int, default=STEPS)
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     parser.add_argument("--device")
+    parser.add_argument("--compile", action="store_true", help="as `ronri eval` does")
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
-    parser.add_argument("--write", action="store_true", help="keep the result")
+    parser.add_argument("--write", metavar="NAME", nargs="?", const=KEPT, help="keep the result")
     options = parser.parse_args()
-    if options.steps.bit_count() != 1:
-        parser.error("steps are a power of two")
-    loaded = loading.load(options.name, device=options.device)
-    encoders = [loading.load(name, device=options.device) for name in options.encoders]
+    loaded, *encoders = (
+        loading.load(name, device=options.device, compile=options.compile)
+        for name in (options.name, *options.encoders)
+    )
     place = loaded.reasoner.device
+    played = [Puzzles.of(name, open_set(name), options.limit) for name in options.suites]
     suites = []
-    for name in options.suites:
-        puzzles = Puzzles.of(name, open_set(name), options.limit)
+    for puzzles in played:
         suites.append(compare(loaded, encoders, puzzles, options.chains, options.steps))
         print(json.dumps(suites[-1]), flush=True)
     result = {
         "reasoner": Path(options.name).name,
         "weights_sha256": loaded.sha256,
+        "minutes": loaded.minutes,
         "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
         "commit": commit(),
         "suites": suites,
-        "followed": followed(loaded, puzzles, options.steps),
+        "followed": followed(loaded, played[hardest(suites)], options.steps),
     }
     print(text(result))
     print(curve_text(result))
     if options.out:
         options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        report.keep("langevin", result)
-        draw(report.kept("langevin"), FIGURE)
+        report.keep(options.write, result)
+    if options.write == KEPT:
+        draw(result, FIGURE)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Release weights with their card: `python benchmarks/release.py RUN --name trm --recipe trm`.
 
-`--rescore NAME` scores released weights again and renews their card; `--render NAME` writes the
-card and the table of the README anew from what was scored.
+`--rescore NAME` scores released weights again and renews their card; `--render` writes all cards
+and the table of the README anew from what was scored.
 """
 
 import argparse
@@ -56,32 +56,42 @@ def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
     return {suite: int(np.isin(set_keys(open_set(suite)).split, learned).sum()) for suite in suites}
 
 
-def summary(card: dict[str, Any]) -> str:
-    """The first screen's table: in one pass, and with the check."""
-    scores = [score for score in card["scores"] if score["budget"]["halt"] != "own"]
-    suites = list(dict.fromkeys(score["data"] for score in scores))
-    ways = list(dict.fromkeys(Budget(**score["budget"]) for score in scores))
-    found = {(score["data"], Budget(**score["budget"])): score for score in scores}
-    rows = []
-    for suite in suites:
-        cells = [f"`{suite}`", f"{found[suite, ways[0]]['n']:,}"]
-        for way in ways:
-            low, high = (100 * bound for bound in found[suite, way]["puzzle_accuracy_ci95"])
-            mean = 100 * found[suite, way]["puzzle_accuracy"]
-            cells.append(f"{mean:.2f} % ({low:.2f}–{high:.2f})")
-        rows.append(tuple(cells))
-    head = (f"solved by `{card['name']}`", "puzzles", *map(_way, ways))
-    commit = (card["commit"] or "unknown")[:7]
-    cost = (
-        f"{card['parameters']:,} parameters, trained for {card['minutes']:.2f} minutes, "
-        "compilation and validation included, "
-        f"on {card['processes']} × {card['device']} at commit `{commit}`"
-    )
-    where = f"src/ronri/weights/{card['name']}/card.md"
+def cards() -> list[dict[str, Any]]:
+    """Those of all released weights, in the order in which they came to be."""
+    found = [json.loads(path.read_text()) for path in loading.RELEASED.glob("*/card.json")]
+    return sorted(found, key=lambda card: (card["reasoner"] != "trm", card["name"]))
+
+
+def summary(cards: list[dict[str, Any]]) -> str:
+    """The first screen's table: what each solves at once, and with more thinking."""
+    suites = {score["data"]: score["n"] for card in cards for score in card["scores"]}
+    rows, notes = [], []
+    for card in cards:
+        found = {(score["data"], Budget(**score["budget"])): score for score in card["scores"]}
+        for budget in dict.fromkeys(budget for _, budget in found):
+            if budget.halt != "own":
+                told = (_share(found.get((suite, budget))) for suite in suites)
+                rows.append((f"`{card['name']}`, {_way(budget)}", *told))
+        notes.append(
+            f"- `{card['name']}`: {card['parameters']:,} parameters, trained for "
+            f"{card['minutes']:.2f} minutes, compilation and validation included, on "
+            f"{card['processes']} × {card['device']} at commit `{(card['commit'] or '?')[:7]}`: "
+            f"[the card](src/ronri/weights/{card['name']}/card.md).{touched(card)}\n"
+        )
+    head = ("solved, in percent", *(f"`{suite}` ({n:,})" for suite, n in suites.items()))
     return (
-        f"{report.table(head, rows)}\n{cost}: [the card]({where}). In brackets the 95 % interval. "
-        f"Checked is what `ronri eval` does with {_flags(ways[-1])}.{touched(card)}\n"
+        f"{report.table(head, rows)}\nIn brackets the 95 % interval. One pass has no noise, no "
+        f"views and no check; of several boards one that passes the check is taken, else the "
+        f"surest. Checked is what `ronri eval` does with {_flags(BUDGETS[-1])} and the like.\n"
+        f"\n{''.join(notes)}"
     )
+
+
+def _share(score: dict[str, Any] | None) -> str:
+    if score is None:
+        return "–"
+    low, high = (100 * bound for bound in score["puzzle_accuracy_ci95"])
+    return f"{100 * score['puzzle_accuracy']:.2f} ({low:.2f}–{high:.2f})"
 
 
 def _flags(budget: Budget) -> str:
@@ -92,17 +102,20 @@ def _flags(budget: Budget) -> str:
 
 
 def _way(budget: Budget) -> str:
+    steps = "at once" if budget.steps == 1 else f"{budget.steps} steps"
     if budget.one_pass:
-        return f"one pass, {budget.steps} steps"
-    return f"checked, up to {budget.samples * budget.views} tries of {budget.steps} steps"
+        return steps if budget.steps == 1 else f"one pass, {steps}"
+    many = budget.samples * budget.views
+    if budget.halt == "verified":
+        return f"checked, up to {many:,} tries" + ("" if budget.steps == 1 else f" of {steps}")
+    return f"{many:,} {'samples' if budget.views == 1 else 'views'}, {steps}"
 
 
-def render(name: str) -> None:
-    """Write the card and the table of the README from what was scored."""
-    out = loading.RELEASED / name
-    card = json.loads((out / "card.json").read_text())
-    write_card(card, out)
-    report.renew(PAGE, "scores", summary(card))
+def render() -> None:
+    """Write cards and the table of the README from what was scored."""
+    for card in cards():
+        write_card(card, loading.RELEASED / card["name"])
+    report.renew(PAGE, "scores", summary(cards()))
 
 
 def main() -> None:
@@ -112,12 +125,12 @@ def main() -> None:
     parser.add_argument("--recipe", help="the recipe and flags that made the run")
     parser.add_argument("--out", type=Path, help="where to write, if not among released weights")
     parser.add_argument("--rescore", metavar="NAME", help="released weights to score again")
-    parser.add_argument("--render", metavar="NAME", help="a card to write anew, without scoring")
+    parser.add_argument("--render", action="store_true", help="write cards anew, without scoring")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--limit", type=int, help="only the first puzzles of each suite")
     options = parser.parse_args()
     if options.render:
-        render(options.render)
+        render()
         return
     if options.rescore:
         out = loading.RELEASED / options.rescore

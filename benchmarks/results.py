@@ -1,12 +1,13 @@
 """What result files say, written down: `python benchmarks/results.py`.
 
-`docs/RESULTS.md` and its figure, the card of the released `trm` and the table of the README.
+`docs/RESULTS.md` and its figure, the cards of released weights and the table of the README.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py` and
 `ablations.py` measured the rest.
 """
 
 import json
+from collections.abc import Callable
 from typing import Any
 
 import ablations
@@ -27,10 +28,14 @@ WANTED = {
     "clue17": (0.997, 0.9996),
     "hard": (0.85, 0.97),
 }
+# And what we hold Enso to, in as many chains, without the check that would end them.
+ENSO, ENSO_WANTED = Budget(steps=64, samples=8), {"everyday": 0.99, "minimal": 0.95}
 
 
 def page() -> str:
-    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
+    card, enso = (
+        json.loads((loading.RELEASED / name / "card.json").read_text()) for name in ("trm", "enso")
+    )
     longer, spent = report.kept("curve"), report.kept("speed")
     for one in (longer, *spent.values()):
         if one["weights_sha256"] != card["sha256"]:
@@ -43,9 +48,7 @@ released weights. Each part names the command that measured it. Suites are those
 
 ## TRM on the suites
 
-`trm`: {card["parameters"]:,} parameters, {card["minutes"]:.2f} minutes of training, \
-compilation and validation included, on {card["processes"]} × {card["device"]}, weights \
-`{card["sha256"][:12]}`. Scored by `python benchmarks/release.py`. One pass is one row without \
+{made(card)} Scored by `python benchmarks/release.py`. One pass is one row without \
 noise, views or check. \
 Where thinking is verified, it ends as soon as a board passes the check, which knows the clues and \
 the rules but no answers; samples after the first and views begin where the plain row has failed. \
@@ -55,11 +58,18 @@ network believes. Intervals are Wilson's, at 95 %, and milliseconds those of one
 to, in one pass of 64 steps and, checked, for at most {curve.ROW_STEPS:,} row-steps; \
 what is less is bold. Samples depend on a seed, here 0.{touched(card)}
 
-{scores(card)}
+{scores(card, wanted)}
+## Enso on the suites
+
+{made(enso)} Scored and told as above; [enso.md](enso.md) says what chains are. Clues are certain \
+to it, so that keeping them is no merit. *Wanted* is meant for {ENSO.samples} chains of \
+{ENSO.steps} steps.{touched(enso)}
+
+{scores(enso, wanted_of_enso)}
 ## Thinking longer
 
-Hard puzzles solved, against the row-steps spent on a puzzle on average. Where the check decides a \
-puzzle may take {longer["row_steps"]:,}, in one pass {curve.ONE_PASS}. By `python \
+Hard puzzles that `trm` solves, against the row-steps spent on a puzzle on average. Where the \
+check decides a puzzle may take {longer["row_steps"]:,}, in one pass {curve.ONE_PASS}. By `python \
 benchmarks/curve.py --write`, weights `{longer["weights_sha256"][:12]}`.
 
 ![accuracy on hard puzzles against compute]({curve.FIGURE.name})
@@ -67,8 +77,8 @@ benchmarks/curve.py --write`, weights `{longer["weights_sha256"][:12]}`.
 {curve.text(longer)}
 ## How long an answer takes
 
-By `python benchmarks/speed.py --write`, from clues in memory to boards in memory; one row, \
-weights `{card["sha256"][:12]}`.
+`trm`, by `python benchmarks/speed.py --write`, from clues in memory to boards in memory; one \
+row, weights `{card["sha256"][:12]}`.
 
 {speed.text(spent)}
 ## What each choice is worth
@@ -76,7 +86,15 @@ weights `{card["sha256"][:12]}`.
 {ablations.text(report.kept("ablations"))}"""
 
 
-def scores(card: dict[str, Any]) -> str:
+def made(card: dict[str, Any]) -> str:
+    return (
+        f"`{card['name']}`: {card['parameters']:,} parameters, {card['minutes']:.2f} minutes of "
+        f"training, compilation and validation included, on {card['processes']} × "
+        f"{card['device']}, weights `{card['sha256'][:12]}`."
+    )
+
+
+def scores(card: dict[str, Any], wanted: Callable[[str, Budget], float | None]) -> str:
     head = (
         "suite", "puzzles", "halt", "steps", "samples", "views", "solved", "wanted", "interval",
         "errors", "row-steps", "ms",
@@ -115,8 +133,12 @@ def wanted(suite: str, budget: Budget) -> float | None:
     return checked if most == curve.ROW_STEPS else None
 
 
+def wanted_of_enso(suite: str, budget: Budget) -> float | None:
+    return ENSO_WANTED.get(suite) if budget == ENSO else None
+
+
 def main() -> None:
-    release.render("trm")
+    release.render()
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)
 

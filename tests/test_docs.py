@@ -82,13 +82,13 @@ def test_scores_in_the_readme_are_those_of_the_card() -> None:
         assert (folder.parent / "card.md").read_text() == card_text(card)
         weights = (folder.parent / "weights.safetensors").read_bytes()
         assert hashlib.sha256(weights).hexdigest() == card["sha256"]
-    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
-    assert report.block(release.PAGE, "scores") == release.summary(card)
+    assert report.block(release.PAGE, "scores") == release.summary(release.cards())
 
 
-def test_the_default_recipe_made_the_released_weights() -> None:
-    recipe = registry.recipe("trm")
-    card = json.loads((loading.RELEASED / "trm" / "card.json").read_text())
+@pytest.mark.parametrize("name", loading.released())
+def test_the_default_recipe_made_the_released_weights(name: str) -> None:
+    recipe = registry.recipe(name)
+    card = json.loads((loading.RELEASED / name / "card.json").read_text())
     assert from_plain(type(recipe.model), card["settings"]) == recipe
 
 

@@ -75,6 +75,7 @@ class Loaded:
     sha256: str | None
     # Minutes of training in these weights, those of all ancestors included.
     minutes: float = 0.0
+    compiled: bool = False
 
     def budget(
         self,
@@ -170,10 +171,12 @@ def load(
     which: Which = "ema",
     device: str | torch.device | None = None,
     geometry: Geometry = NINE,
+    compile: bool = False,
 ) -> Loaded:
     """The reasoner of that name or in that folder, ready to think.
 
-    `geometry` is asked for only where nothing was trained: weights bring their own.
+    `geometry` is asked for only where nothing was trained: weights bring their own. To compile it
+    takes up to a minute at the first step, which pays where many puzzles follow.
     """
     place = device if isinstance(device, torch.device) else devices.pick(device)
     name = str(name)
@@ -202,8 +205,18 @@ def load(
     reasoner.to(place).eval().requires_grad_(requires_grad=False)
     reasoner.compute_dtype = devices.compute_dtype(place)
     fused.look(place)
+    if compile:
+        for part in reasoner.thinking_parts():
+            # For any number of rows: they become fewer as puzzles are solved.
+            part.compile(dynamic=True)
     return Loaded(
-        reasoner, name, facts["reasoner"], stored.which, facts["sha256"], facts["minutes"]
+        reasoner,
+        name,
+        facts["reasoner"],
+        stored.which,
+        facts["sha256"],
+        facts["minutes"],
+        compile,
     )
 
 

@@ -82,7 +82,7 @@ class Thought:
 
     # Probability of each digit in each cell.
     beliefs: Float[Tensor, "rows cells digits"]
-    # The board as the network says it: the clues are not pasted in.
+    # The board as the network says it. Clues are not pasted in, unless its registry entry says so.
     board: UInt8[Tensor, "rows cells"]
     # Whether the reasoner would stop here.
     halted: Bool[Tensor, "rows"]
@@ -191,6 +191,10 @@ class Reasoner(nn.Module, ABC):
         Without any, the training step is compiled as a whole.
         """
         return ()
+
+    def thinking_parts(self) -> Sequence[nn.Module]:
+        """What to compile for thinking alone, where someone asks for that."""
+        return self.hot_parts()
 
     def stage_at(self, progress: float) -> int:
         """The stage of its curriculum that a run is in; 0 where there is none.

@@ -36,6 +36,8 @@ class Entry:
     build: Callable[[Any, Geometry], "Reasoner"]
     # Complete training runs by name. The one that has the reasoner's name is the default.
     recipes: Mapping[str, Callable[[], Recipe[Any]]] = field(default_factory=dict)
+    # Whether clues are written into its boards: that it keeps them is then no merit of its own.
+    clues_given: bool = False
 
     @property
     def learns(self) -> bool:

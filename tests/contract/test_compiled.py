@@ -1,4 +1,7 @@
-"""Compiled from outside: one graph for all training steps, one for all steps of thinking."""
+"""Compiled from outside: one graph for all training steps, one for all steps of thinking.
+
+And one for each part that is compiled by itself, for any number of rows.
+"""
 
 import os
 import subprocess
@@ -24,6 +27,13 @@ def backend(graph, inputs):
 
 def same(one, other):
     torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-4)
+
+def walked(reasoner, clues):
+    rows = slots[:len(clues)]
+    state = reasoner.begin(clues, Noise(rows, rows % 2 == 1, False))
+    for _ in range(2):
+        state, thought = reasoner.advance(state)
+    return thought.beliefs
 
 slots = torch.arange(8)
 sizes = {"4x4": (5, 8), "6x6": (10, 16)}
@@ -62,6 +72,15 @@ for name, recipe in (
         compiled_state, compiled = advance(compiled_state)
         same(compiled.beliefs, plain.beliefs)
     assert graphs == 1, f"advance of {name} was compiled {graphs} times"
+
+    graphs = 0
+    parts = reasoner.eval().requires_grad_(False).thinking_parts()
+    plain = walked(reasoner, clues)
+    for part in parts:
+        part.compile(fullgraph=True, dynamic=True, backend=backend)
+    for rows in (3, 8, 5):
+        same(walked(reasoner, clues[:rows]), plain[:rows])
+    assert graphs == len(parts), f"{len(parts)} parts of {name} were compiled {graphs} times"
     print(name)
 """
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 import tyro
+from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 from tyro.conf import FlagCreatePairsOff
 
@@ -28,7 +29,7 @@ KEYS = {
     *("cell_accuracy", "constraint_satisfaction", "clues_kept", "verified", "mean_steps"),
     *("row_steps_per_puzzle", "ms_per_puzzle", "flops_per_puzzle", "budget", "one_pass"),
     *("by_rating", "seed"),
-    *("weights", "weights_sha256", "dtype", "device", "commit", "extra"),
+    *("weights", "weights_sha256", "dtype", "device", "compiled", "commit", "extra"),
 }
 SMALL = Config(width=16, heads=2, layers=1, inner=24, h_cycles=2, l_cycles=2, max_steps=3)
 
@@ -101,6 +102,32 @@ def test_a_network_is_scored(trm: str, tmp_path: Path, capsys: pytest.CaptureFix
     assert f"{told['errors']} errors" in shown
     assert shown.count("not solved") == shown.count("answered") == shown.count("belongs there") == 2
     assert "samples, 2 views, halt fixed, ema weights" in shown
+
+
+@pytest.mark.parametrize("command", [evaluate, compare])
+def test_networks_are_compiled_where_asked(
+    command: Any,
+    trm: str,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    compiled = []
+
+    def remember(part: nn.Module, **told: object) -> None:
+        compiled.append((type(part), told))
+
+    monkeypatch.setattr(nn.Module, "compile", remember)
+    monkeypatch.chdir(tmp_path)
+    for asked in (False, True):
+        words = ["--compile"] if asked else []
+        run(command, trm, "--data", "mini4", "--limit", 2, "--json", "-", *words)
+        found = printed(capsys)
+        [told] = found.get("trials", [found])
+        assert told["compiled"] == asked
+        parts = load(trm, device="cpu").reasoner.thinking_parts() if asked else ()
+        # For any number of rows: they become fewer.
+        assert compiled == [(type(part), {"dynamic": True}) for part in parts]
 
 
 def test_operations_of_a_gradient_count() -> None:

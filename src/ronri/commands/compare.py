@@ -5,7 +5,7 @@ from typing import Annotated
 
 from tyro.conf import Positional, arg
 
-from ronri.commands.eval import Device, Halt, JsonTo, Limit, Seed, json_written, opened
+from ronri.commands.eval import Compile, Device, Halt, JsonTo, Limit, Seed, json_written, opened
 from ronri.commands.output import progress_bar, terminal
 
 
@@ -33,6 +33,7 @@ def compare(
     limit: Limit = None,
     seed: Seed = 0,
     device: Device = None,
+    compile: Compile = False,
     out: Annotated[Path, arg(metavar="FOLDER", help="Where the figures go.")] = Path("compare"),
     json_to: JsonTo = None,
 ) -> int:
@@ -53,7 +54,7 @@ def compare(
     entrants = []
     for puzzles in [opened(name, limit) for name in dict.fromkeys(data)]:
         for name in dict.fromkeys(names):
-            loaded = load(name, device=device, geometry=puzzles.geometry)
+            loaded = load(name, device=device, geometry=puzzles.geometry, compile=compile)
             check_fits(loaded, puzzles)
             for budget in budgets(
                 loaded.reasoner, steps=steps, samples=samples, views=views, halt=halt

@@ -26,6 +26,10 @@ Seed = Annotated[int, arg(help="Of all randomness in thinking: noise and views."
 Device = Annotated[
     str | None, arg(metavar="NAME", help="cpu, cuda, cuda:1, mps; the best there is if not given.")
 ]
+Compile = Annotated[
+    bool,
+    arg(help="Compile networks first: up to a minute, which pays where thinking takes longer."),
+]
 JsonTo = Annotated[
     str | None,
     arg(name="json", metavar="FILE", help="Write the result as JSON; - prints it, and only it."),
@@ -57,6 +61,7 @@ def evaluate(
         arg(help="Of a run: the moving average (if not given), or the weights as they were left."),
     ] = None,
     device: Device = None,
+    compile: Compile = False,
     json_to: JsonTo = None,
     records: Annotated[
         Path | None, arg(metavar="FILE", help="Write one line of JSON for each puzzle.")
@@ -77,7 +82,13 @@ def evaluate(
     if show and json_to == "-":
         raise ValueError("--show is for people and --json - for programs: choose one")
     puzzles = opened(data, limit)
-    loaded = load(name, which=weights or "ema", device=device, geometry=puzzles.geometry)
+    loaded = load(
+        name,
+        which=weights or "ema",
+        device=device,
+        geometry=puzzles.geometry,
+        compile=compile,
+    )
     if weights is not None and loaded.weights != weights:
         others = f", only {loaded.weights} weights" if loaded.weights else ""
         raise ValueError(f"{name} has no {weights} weights{others}")

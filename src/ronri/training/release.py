@@ -89,9 +89,9 @@ def card_text(card: dict[str, Any]) -> str:
     machine = card["device"] if card["processes"] == 1 else f"{card['processes']} {card['device']}"
     return f"""# {card["name"]}
 
-A `{card["reasoner"]}` reasoner for {card["board"]} boards: {card["parameters"]:,} parameters, the \
-moving average of its weights rounded to bfloat16 ({card["bytes"] / 1e6:,.2f} MB), and scored as \
-rounded.
+A reasoner of kind `{card["reasoner"]}` for {card["board"]} boards: {card["parameters"]:,} \
+parameters, the moving average of its weights rounded to bfloat16 \
+({card["bytes"] / 1e6:,.2f} MB), and scored as rounded.
 
 Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \
 {card["steps"]:,} of {card["steps_in_run"]:,} updates of {card["batch"]} slots, the best by \
@@ -110,13 +110,14 @@ Mixed as {_parts(mixed["train"])}, every puzzle in a new symmetric position each
 ## Scores
 
 One pass means one row, no noise, no symmetric views, no check. Every board is the argmax of what \
-the network believes: clues are not pasted in, nothing is searched or repaired. The interval is \
+the network believes: {_clues(card)} nothing is searched or repaired. The interval is \
 Wilson's, at 95 %. {_shared(card["shared"])}{touched(card)}
 
 Thinking halts after a fixed number of steps, when the network says so itself, or when a board \
 passes the check of clues and rules (verified); there, samples after the first and views begin \
 where the plain row has failed. Row-steps are the steps of all rows of a puzzle together. What has \
-more than one sample or view, or is verified, is test-time compute; the rest is one pass.
+more than one sample or view, or is verified, is test-time compute; the rest is one pass. Of \
+several boards one that passes the check is taken, else the one of which the network is surest.
 
 | suite | puzzles | halt | steps | samples | views | solved | interval | errors | row-steps | ms \
 | GFLOP |
@@ -129,6 +130,13 @@ what had to be compiled on the way is in the milliseconds, too.
 Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 `python benchmarks/release.py --rescore {card["name"]}` scores these weights again.
 """
+
+
+def _clues(card: dict[str, Any]) -> str:
+    """Whose merit it is that clues are kept."""
+    if registry.find(card["reasoner"]).clues_given:
+        return "clues are certain to it, so that keeping them is no merit; but"
+    return "clues are not pasted in,"
 
 
 def _parts(mixture: list[str]) -> str:

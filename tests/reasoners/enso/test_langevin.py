@@ -8,7 +8,7 @@ import torch
 import langevin
 from ronri import loading
 from ronri.data.sources import open_set
-from ronri.evaluation.trials import Puzzles
+from ronri.evaluation.trials import Puzzles, diagnosis
 from ronri.reasoners.encoder.config import Config
 from ronri.reasoners.encoder.model import Encoder
 from ronri.sudoku.geometry import FOUR
@@ -16,14 +16,14 @@ from small_enso import CELLS, model_of
 
 
 def test_what_is_picked_of_chains() -> None:
-    right = np.array([[[0, 1], [1, 0], [0, 0]], [[1, 1], [0, 1], [0, 0]]], dtype=bool)
+    wrong = np.array([[[3, 0], [0, 2], [1, 4]], [[0, 0], [5, 0], [6, 2]]])
     energy = np.array([[[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]], [[1.0, 1.5], [3.0, 9.0], [1.0, 2.0]]])
-    walk = langevin.Walk((1, 4), right, energy)
-    assert walk.one(0, 1).tolist() == [False, True, False]
-    assert walk.lowest(1).tolist() == [True, False, False]
-    assert walk.lowest(4).tolist() == [True, False, False]
-    assert walk.any(4).tolist() == [True, True, False]
-    many = langevin.Walk((1,), np.tile([True, False, False, False], (1, 4000, 1)), energy)
+    walk = langevin.Walk((1, 4), wrong, energy)
+    assert walk.one(0, 1).tolist() == [3, 0, 1]
+    assert walk.lowest(1).tolist() == [0, 2, 1]
+    assert walk.lowest(4).tolist() == [0, 5, 6]
+    assert walk.any(4).tolist() == [0, 0, 2]
+    many = langevin.Walk((1,), np.tile([1, 0, 0, 0], (1, 4000, 1)), energy)
     assert 0.22 < many.blindly(1).mean() < 0.28
 
 
@@ -45,10 +45,13 @@ def test_everything_on_one_suite(tmp_path: Path) -> None:
     enso, control = (loading.load(tmp_path / kind, device="cpu") for kind in ("enso", "encoder"))
     puzzles = Puzzles.of("mini4", open_set("mini4"), 5)
     before = {key: value.clone() for key, value in enso.reasoner.state_dict().items()}
-    found = langevin.compare(enso, [control], puzzles, chains=2, steps=4)
-    assert list(found["curve"]) == ["1", "2", "4"]
+    found = langevin.compare(enso, [control], puzzles, chains=2, steps=5)
+    assert list(found["curve"]) == ["1", "2", "4", "5"]
     assert found["curve"]["1"]["begun at 0"] == found["solved"]["z = 0"]
-    assert found["searched"]["n"] == 5
+    assert found["few"]["n"] == 5
+    readings = diagnosis(enso.reasoner, puzzles)
+    assert found["solved"]["oracle z, from the solution"] == round(5 * readings["oracle"])
+    assert all(0 <= cells < 1 for cells in found["cells"].values())
     (beside,) = found["encoders"]
     assert (
         0 <= beside["flops_per_puzzle"] / found["flops_per_puzzle"] - 1 < 1 / (beside["views"] - 1)
@@ -56,7 +59,9 @@ def test_everything_on_one_suite(tmp_path: Path) -> None:
     # The slope is back where it was.
     for key, value in enso.reasoner.state_dict().items():
         assert torch.equal(value, before[key]), key
+    easier = {**found, "solved": {**found["solved"], langevin.ONE: 6}}
+    assert langevin.hardest([easier, found]) == 1
     result = {"suites": [found], "followed": langevin.followed(enso, puzzles, 4)}
-    assert "the lowest of 8 latents" in langevin.text(result)
-    assert langevin.curve_text(result).count("\n") == 5
+    assert "the lowest of 10 latents" in langevin.text(result)
+    assert langevin.curve_text(result).count("\n") == 6
     langevin.draw(result, tmp_path / "figure.svg")

@@ -3,6 +3,7 @@
 Shapes: B rows, L cells, D width.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -113,6 +114,9 @@ class Encoder(Reasoner):
         solved = (logits.argmax(dim=-1) == labels).all(dim=1)
         metrics = {"lm_loss": loss.detach(), "solved": solved.float().mean()}
         return Lesson(loss, carry, metrics)
+
+    def thinking_parts(self) -> Sequence[nn.Module]:
+        return (self.network,)
 
     @torch.no_grad()
     def begin(self, clues: UInt8[Tensor, "B L"], noise: Noise) -> State:

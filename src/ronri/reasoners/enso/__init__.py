@@ -21,6 +21,7 @@ REASONER = Entry(
     summary="A learned energy over latents, walked down by Langevin dynamics.",
     config=Config,
     build=build,
+    clues_given=True,
     recipes={
         "enso": enso,
         "enso-mini4": enso_mini4,

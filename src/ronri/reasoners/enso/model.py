@@ -31,7 +31,7 @@ from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Int64, UInt8
-from torch import Tensor
+from torch import Tensor, nn
 
 from ronri.data import chance
 from ronri.data.stream import Batch
@@ -266,6 +266,9 @@ class Enso(Reasoner):
         return collapsed(readings, self.config)
 
     # Thinking.
+
+    def thinking_parts(self) -> Sequence[nn.Module]:
+        return self.landscape.target, self.landscape.reader
 
     @torch.no_grad()
     def begin(self, clues: UInt8[Tensor, "B cells"], noise: Noise) -> State:
