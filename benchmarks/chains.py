@@ -36,7 +36,7 @@ def built(name: str, device: torch.device) -> Reasoner:
     return reasoner
 
 
-# Whether it is compiled for any number of rows; if it is compiled at all.
+# For any number of rows, for one, or not compiled at all.
 WAYS = {"as it is": None, "compiled": True, "compiled for one number of rows": False}
 
 
@@ -51,8 +51,9 @@ def measure(name: str, device: torch.device, puzzles: int, ways: list[str]) -> d
         # Anew: what was compiled stays so.
         reasoner = built(name, device)
         dynamic = WAYS[way]
-        for part in reasoner.thinking_parts() if dynamic is not None else ():
-            part.compile(dynamic=dynamic)
+        if dynamic is not None:
+            for part in reasoner.thinking_parts():
+                part.compile(dynamic=dynamic)
         # What is compiled on the way is compiled once.
         begun = time.perf_counter()
         answer(reasoner, clues, Budget(steps=3, samples=CHAINS))
@@ -108,6 +109,7 @@ def main() -> None:
     options = parser.parse_args()
     device = devices.pick(options.device)
     result = measure(options.name, device, options.puzzles, options.ways)
+    print(text(result))
     if options.write:
         report.keep("chains", result)
 

@@ -1,4 +1,4 @@
-"""Whether thinking is thinking: `python benchmarks/langevin.py [NAME] [--write [AS]]`, on a GPU.
+"""Whether thinking is thinking: `python benchmarks/langevin.py [NAME] [--write]`, on a GPU.
 
 An Enso's chains, without the check, beside everything that could explain what they solve: latents
 that have not moved, the same chains without a slope, a chain that is picked blindly; and encoders
@@ -42,6 +42,7 @@ ROWS, VIEW_ROWS = 4096, 32768
 # Puzzles whose every step is kept, for the figure, and those that are tried without a slope.
 FOLLOWED, FEW = 6, 1000
 KEPT = "langevin"
+ENCODERS = ("encoder", "encoder-units")
 ONE = "one chain, begun at 0"
 
 
@@ -70,7 +71,7 @@ class Walk:
         some = chance.below(torch.arange(len(wrong)), torch.full((len(wrong),), wrong.shape[1]))
         return _picked(wrong, some.numpy())
 
-    def any(self, mark: int) -> np.ndarray:
+    def best(self, mark: int) -> np.ndarray:
         """In the best chain, which only the solution knows."""
         return self.wrong[self.marks.index(mark)].min(axis=1)
 
@@ -176,7 +177,7 @@ def compare(
         ONE: moved.one(0, steps),
         "a chain picked blindly": moved.blindly(steps),
         "the chain of lowest energy": moved.lowest(steps),
-        "the best chain, by the solution": moved.any(steps),
+        "the best chain, by the solution": moved.best(steps),
     }
     some = replace(puzzles, clues=puzzles.clues[:FEW], solutions=puzzles.solutions[:FEW])
     looks = chains * steps
@@ -337,9 +338,9 @@ def draw(result: dict[str, Any], path: Path) -> None:
     for number, suite in enumerate(result["suites"]):
         marks = [int(mark) for mark in suite["curve"]]
         for way, style in (("lowest energy", "-"), ("blindly", ":")):
-            share = [at[way] / suite["n"] for at in suite["curve"].values()]
+            shares = [at[way] / suite["n"] for at in suite["curve"].values()]
             label = suite["suite"] if way == "lowest energy" else None
-            solved.plot(marks, share, style, color=COLOURS[number], label=label)
+            solved.plot(marks, shares, style, color=COLOURS[number], label=label)
     first, shown = result["suites"][0], result["followed"]
     energy.set_yscale("log")
     energy.set_ylabel("energy")
@@ -367,7 +368,8 @@ def draw(result: dict[str, Any], path: Path) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", default="enso")
-    parser.add_argument("--encoders", nargs="*", default=["encoder"], help="controls")
+    controls = [name for name in ENCODERS if name in loading.released()]
+    parser.add_argument("--encoders", nargs="*", default=controls, help="beside it")
     parser.add_argument("--suites", nargs="+", default=list(SUITES))
     parser.add_argument("--chains", type=int, default=CHAINS)
     parser.add_argument("--steps", type=int, default=STEPS)
@@ -375,8 +377,11 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--compile", action="store_true", help="as `ronri eval` does")
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
-    parser.add_argument("--write", metavar="NAME", nargs="?", const=KEPT, help="keep the result")
+    parser.add_argument("--write", action="store_true", help="keep the result")
+    parser.add_argument("--kept-as", default=KEPT, help="under another name, and without a figure")
     options = parser.parse_args()
+    if options.chains < 2:
+        parser.error("there are at least two chains: one begins at 0, the others do not")
     loaded, *encoders = (
         loading.load(name, device=options.device, compile=options.compile)
         for name in (options.name, *options.encoders)
@@ -401,9 +406,9 @@ def main() -> None:
     if options.out:
         options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        report.keep(options.write, result)
-    if options.write == KEPT:
-        draw(result, FIGURE)
+        report.keep(options.kept_as, result)
+        if options.kept_as == KEPT:
+            draw(result, FIGURE)
 
 
 if __name__ == "__main__":

@@ -57,13 +57,16 @@ def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
 
 
 def cards() -> list[dict[str, Any]]:
-    """Those of all released weights, in the order in which they came to be."""
+    """Those of all released weights: TRM's, whose scores are the highest, then the others'."""
     found = [json.loads(path.read_text()) for path in loading.RELEASED.glob("*/card.json")]
     return sorted(found, key=lambda card: (card["reasoner"] != "trm", card["name"]))
 
 
 def summary(cards: list[dict[str, Any]]) -> str:
     """The first screen's table: what each solves at once, and with more thinking."""
+    sizes = {(score["data"], score["n"]) for card in cards for score in card["scores"]}
+    if len(sizes) > len(dict(sizes)):
+        raise ValueError(f"cards were scored on different numbers of puzzles: {sorted(sizes)}")
     suites = {score["data"]: score["n"] for card in cards for score in card["scores"]}
     rows, notes = [], []
     for card in cards:
@@ -82,7 +85,8 @@ def summary(cards: list[dict[str, Any]]) -> str:
     return (
         f"{report.table(head, rows)}\nIn brackets the 95 % interval. One pass has no noise, no "
         f"views and no check; of several boards one that passes the check is taken, else the "
-        f"surest. Checked is what `ronri eval` does with {_flags(BUDGETS[-1])} and the like.\n"
+        f"surest. Checked is what `ronri eval` does with {_flags(BUDGETS[-1])}. – means that it "
+        f"was not scored.\n"
         f"\n{''.join(notes)}"
     )
 

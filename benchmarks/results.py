@@ -28,8 +28,8 @@ WANTED = {
     "clue17": (0.997, 0.9996),
     "hard": (0.85, 0.97),
 }
-# And what we hold Enso to, in as many chains, without the check that would end them.
-ENSO, ENSO_WANTED = Budget(steps=64, samples=8), {"everyday": 0.99, "minimal": 0.95}
+# What we hold Enso to, in so many chains.
+ENSO, ENSO_WANTED = Budget(steps=64, samples=8), {"everyday": 0.97}
 
 
 def page() -> str:
@@ -61,9 +61,10 @@ what is less is bold. Samples depend on a seed, here 0.{touched(card)}
 {scores(card, wanted)}
 ## Enso on the suites
 
-{made(enso)} Scored and told as above; [enso.md](enso.md) says what chains are. Clues are certain \
-to it, so that keeping them is no merit. *Wanted* is meant for {ENSO.samples} chains of \
-{ENSO.steps} steps.{touched(enso)}
+{made(enso)} Scored and told as above; [enso.md](enso.md) says what chains are. Clues are pasted \
+in, so that keeping them is no merit. *Wanted* is meant for {ENSO.samples} chains of \
+{ENSO.steps} steps, where of {ENSO.samples} boards one that passes the check is taken; what we \
+hoped for is 99 % of `everyday` and 95 % of `minimal`.{touched(enso)}
 
 {scores(enso, wanted_of_enso)}
 ## Thinking longer

@@ -12,6 +12,7 @@ A model is a folder with two files; a released one has a card beside them:
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, final
@@ -76,6 +77,12 @@ class Loaded:
     # Minutes of training in these weights, those of all ancestors included.
     minutes: float = 0.0
     compiled: bool = False
+
+    def as_compiled(self) -> AbstractContextManager[object]:
+        """Within it nothing is compiled any more: what would have to be runs as it is written."""
+        if not self.compiled:
+            return nullcontext()
+        return torch.compiler.set_stance("eager_on_recompile")
 
     def budget(
         self,
@@ -175,8 +182,8 @@ def load(
 ) -> Loaded:
     """The reasoner of that name or in that folder, ready to think.
 
-    `geometry` is asked for only where nothing was trained: weights bring their own. To compile it
-    takes up to a minute at the first step, which pays where many puzzles follow.
+    `geometry` is asked for only where nothing was trained: weights bring their own. What there is
+    to `compile` takes about a minute at the first step, which pays where many puzzles follow.
     """
     place = device if isinstance(device, torch.device) else devices.pick(device)
     name = str(name)
@@ -205,10 +212,10 @@ def load(
     reasoner.to(place).eval().requires_grad_(requires_grad=False)
     reasoner.compute_dtype = devices.compute_dtype(place)
     fused.look(place)
-    if compile:
-        for part in reasoner.thinking_parts():
-            # For any number of rows: they become fewer as puzzles are solved.
-            part.compile(dynamic=True)
+    parts = reasoner.thinking_parts() if compile else ()
+    for part in parts:
+        # For any number of rows but one, to torch: they become fewer as puzzles are solved.
+        part.compile(dynamic=True)
     return Loaded(
         reasoner,
         name,
@@ -216,7 +223,7 @@ def load(
         stored.which,
         facts["sha256"],
         facts["minutes"],
-        compile,
+        compiled=bool(parts),
     )
 
 

@@ -193,7 +193,7 @@ class Reasoner(nn.Module, ABC):
         return ()
 
     def thinking_parts(self) -> Sequence[nn.Module]:
-        """What to compile for thinking alone, where someone asks for that."""
+        """What to compile for thinking alone, where someone asks for that; without any, nothing."""
         return self.hot_parts()
 
     def stage_at(self, progress: float) -> int:

@@ -7,7 +7,7 @@ ends the thinking about a puzzle, its plain row goes first, alone.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import Any, final
+from typing import final
 
 import torch
 from jaxtyping import Bool, Float, Int64, UInt8
@@ -52,24 +52,19 @@ class Answers:
     row_steps: Int64[Tensor, "puzzles"]
 
 
-Advance = Callable[[Any], tuple[Any, Thought]]
-
-
 def think(
     reasoner: Reasoner,
     clues: UInt8[Tensor, "puzzles cells"],
     budget: Budget,
     *,
     seed: int = 0,
-    advance: Advance | None = None,
 ) -> Iterator[Frame]:
     """Let a reasoner think about puzzles, step by step.
 
     Rows that have ended are dropped. Where a right board is enough (halt verified), rows with noise
     or in other views begin when the plain rows have ended, for puzzles that these did not solve;
-    steps are counted on. `advance` may be a compiled form of the reasoner's own.
+    steps are counted on.
     """
-    advance = reasoner.advance if advance is None else advance
     clues = clues.to(reasoner.device)
     puzzle, view, sample = _expand(len(clues), budget, clues.device)
     solved = torch.zeros(len(clues), dtype=torch.bool, device=clues.device)
@@ -82,7 +77,7 @@ def think(
         some = (wanted & ~solved[puzzle]).nonzero()[:, 0]
         if len(some) > 0:
             rows = puzzle[some], view[some], sample[some]
-            yield from _together(reasoner, clues, rows, allowed, seed, advance, solved, before)
+            yield from _together(reasoner, clues, rows, allowed, seed, solved, before)
         before += _most_steps(reasoner, budget)
 
 
@@ -92,7 +87,6 @@ def _together(
     rows: tuple[Int64[Tensor, "rows"], ...],
     budget: Budget,
     seed: int,
-    advance: Advance,
     solved: Bool[Tensor, "puzzles"],
     before: int,
 ) -> Iterator[Frame]:
@@ -114,7 +108,7 @@ def _together(
     state = reasoner.begin(seen, noise)
     last = before + _most_steps(reasoner, budget)
     for step in range(before + 1, last + 1):
-        state, thought = advance(state)
+        state, thought = reasoner.advance(state)
         if views is not None:
             thought = _mapped_back(thought, views)
         verified = solves(thought.board, clues[puzzle], reasoner.geometry)
@@ -141,12 +135,11 @@ def answer(
     budget: Budget,
     *,
     seed: int = 0,
-    advance: Advance | None = None,
     watch: Callable[[Frame], None] | None = None,
 ) -> Answers:
     """The best board of each puzzle: one that passes the check, then the most confident one."""
     found: Answers | None = None
-    for frame in think(reasoner, clues, budget, seed=seed, advance=advance):
+    for frame in think(reasoner, clues, budget, seed=seed):
         if watch is not None:
             watch(frame)
         if found is None:

@@ -1,6 +1,6 @@
 """Compiled from outside: one graph for all training steps, one for all steps of thinking.
 
-And one for each part that is compiled by itself, for any number of rows.
+And one for each part that is compiled by itself, for any number of rows above one.
 """
 
 import os
@@ -15,6 +15,7 @@ SCRIPT = """
 import torch
 from ronri import registry
 from ronri.data.stream import Batch
+from ronri.loading import Loaded
 from ronri.reasoner import Noise
 from ronri.sudoku.generate import puzzles_with_clues
 
@@ -75,11 +76,14 @@ for name, recipe in (
 
     graphs = 0
     parts = reasoner.eval().requires_grad_(False).thinking_parts()
+    assert parts or name == "theirs-mini4", f"nothing to compile in {name}"
     plain = walked(reasoner, clues)
     for part in parts:
         part.compile(fullgraph=True, dynamic=True, backend=backend)
     for rows in (3, 8, 5):
         same(walked(reasoner, clues[:rows]), plain[:rows])
+    with Loaded(reasoner, name, name, None, None, compiled=True).as_compiled():
+        same(walked(reasoner, clues[:1]), plain[:1])
     assert graphs == len(parts), f"{len(parts)} parts of {name} were compiled {graphs} times"
     print(name)
 """

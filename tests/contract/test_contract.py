@@ -116,6 +116,17 @@ def rows_of(thought: Thought, rows: Tensor) -> Thought:
 # What the house knows of it.
 
 
+@every_learner
+def test_clues_are_kept_where_they_are_pasted_in(name: str, clues: Tensor) -> None:
+    """By a network that knows nothing; one that says clues itself does not know them either."""
+    reasoner = built(name)
+    keys = torch.arange(len(clues))
+    noise = Noise(keys, torch.zeros_like(keys, dtype=torch.bool), silent=True)
+    _, thought = reasoner.advance(reasoner.begin(clues, noise))
+    kept = bool(((thought.board == clues) | (clues == 0)).all())
+    assert kept == registry.find(kind_of(name)).clues_given
+
+
 @pytest.mark.parametrize("name", [*registry.reasoners(), "theirs"])
 def test_an_entry_is_complete(name: str) -> None:
     entry = registry.find(name)

@@ -28,7 +28,7 @@ Device = Annotated[
 ]
 Compile = Annotated[
     bool,
-    arg(help="Compile networks first: up to a minute, which pays where thinking takes longer."),
+    arg(help="Compile networks first: about a minute, which pays where thinking takes longer."),
 ]
 JsonTo = Annotated[
     str | None,
@@ -105,7 +105,8 @@ def evaluate(
     with json_written(json_to) as write_json, listing as lines:
         with progress_bar(f"{name} on {data}", len(puzzles.clues)) as advance:
             trial = hold(loaded, puzzles, budget, seed=seed, progress=advance)
-        trial = replace(trial, extra=diagnosis(loaded.reasoner, puzzles, seed=seed))
+        with loaded.as_compiled():
+            trial = replace(trial, extra=diagnosis(loaded.reasoner, puzzles, seed=seed))
         write_json(trial.to_json())
         if lines is not None:
             for record in trial.lines():

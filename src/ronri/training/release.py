@@ -135,7 +135,7 @@ Weights: SHA-256 `{card["sha256"]}`. All settings are in `card.json`; \
 def _clues(card: dict[str, Any]) -> str:
     """Whose merit it is that clues are kept."""
     if registry.find(card["reasoner"]).clues_given:
-        return "clues are certain to it, so that keeping them is no merit; but"
+        return "clues are pasted in, so that keeping them is no merit; apart from that"
     return "clues are not pasted in,"
 
 
