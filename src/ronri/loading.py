@@ -214,8 +214,7 @@ def load(
     fused.look(place)
     parts = reasoner.thinking_parts() if compile else ()
     for part in parts:
-        # For any number of rows but one, to torch: they become fewer as puzzles are solved.
-        part.compile(dynamic=True)
+        part.compile()
     return Loaded(
         reasoner,
         name,

@@ -22,6 +22,10 @@ from ronri.reasoner import Budget, Halt, Reasoner
 from ronri.sudoku.board import to_lines
 from ronri.sudoku.geometry import Geometry
 
+# Puzzles to begin with. At a second number of rows torch compiles for any above one: they become
+# fewer as puzzles are solved.
+WARM_UP = 2, 3
+
 
 @final
 @dataclass(frozen=True)
@@ -172,9 +176,9 @@ def hold(
     check_fits(loaded, puzzles)
     reasoner, clues, solutions = loaded.reasoner, puzzles.clues, puzzles.solutions
     work = measure(reasoner, clues)
-    # What is loaded or compiled once, at the first step of all, is nobody's thinking time. Two
-    # puzzles stand for all: one row alone would be compiled otherwise, and is not compiled later.
-    score(reasoner, clues[:2], solutions[:2], replace(budget, steps=1), seed=seed)
+    # What is loaded or compiled once, at the first step of all, is nobody's thinking time.
+    for few in WARM_UP if loaded.compiled else WARM_UP[:1]:
+        score(reasoner, clues[:few], solutions[:few], replace(budget, steps=1), seed=seed)
     with loaded.as_compiled():
         records = score(
             reasoner, clues, solutions, budget, seed=seed, max_rows=max_rows, progress=progress

@@ -17,17 +17,18 @@ from ronri.reasoners.encoder.config import Config
 from ronri.reasoners.encoder.model import Encoder
 from ronri.sudoku.geometry import FOUR
 from small_enso import CELLS, model_of
+from walks import Walk
 
 
 def test_what_is_picked_of_chains() -> None:
     wrong = np.array([[[3, 0], [0, 2], [1, 4]], [[0, 0], [5, 0], [6, 2]]])
     energy = np.array([[[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]], [[1.0, 1.5], [3.0, 9.0], [1.0, 2.0]]])
-    walk = langevin.Walk((1, 4), wrong, energy)
+    walk = Walk((1, 4), wrong, energy)
     assert walk.one(0, 1).tolist() == [3, 0, 1]
     assert walk.lowest(1).tolist() == [0, 2, 1]
     assert walk.lowest(4).tolist() == [0, 5, 6]
     assert walk.best(4).tolist() == [0, 0, 2]
-    many = langevin.Walk((1,), np.tile([1, 0, 0, 0], (1, 4000, 1)), energy)
+    many = Walk((1,), np.tile([1, 0, 0, 0], (1, 4000, 1)), energy)
     assert 0.22 < many.blindly(1).mean() < 0.28
 
 
