@@ -20,6 +20,7 @@ from ronri.evaluation.commit import commit
 from ronri.evaluation.trials import Puzzles, hold
 from ronri.reasoner import Budget
 
+PAGE = report.ROOT / "docs" / "enso.md"
 CHAINS, STEPS, PUZZLES = 8, 50, 512
 WAYS = {"as it is": False, "compiled": True}
 

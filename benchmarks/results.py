@@ -1,6 +1,7 @@
 """What result files say, written down: `python benchmarks/results.py`.
 
-`docs/RESULTS.md` and its figure, the cards of released weights and the table of the README.
+`docs/RESULTS.md` and its figure, the cards of released weights, the table of the README and how
+long chains take in `docs/enso.md`.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py` and
 `ablations.py` measured the rest.
@@ -11,6 +12,7 @@ from collections.abc import Callable
 from typing import Any
 
 import ablations
+import chains
 import curve
 import release
 import report
@@ -140,6 +142,7 @@ def wanted_of_enso(suite: str, budget: Budget) -> float | None:
 
 def main() -> None:
     release.render()
+    report.renew(chains.PAGE, "chains", chains.text(report.kept("chains")))
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)
 

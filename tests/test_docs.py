@@ -10,6 +10,7 @@ import pytest
 import ablations
 import arms
 import carry
+import chains
 import game
 import importing
 import killing
@@ -150,9 +151,10 @@ def test_a_difference_no_larger_than_seeds_are_apart_is_none() -> None:
     assert ablations.Seeds((82.0, 94.0)).against(plain) is None
 
 
-def test_what_was_measured_of_training_is_what_the_documents_say() -> None:
+def test_what_was_measured_is_what_the_documents_say() -> None:
     for name, page, text in (
         ("carry", carry.PAGE, carry.text),
+        ("chains", chains.PAGE, chains.text),
         ("laptop", laptop.PAGE, laptop.text),
         ("killing", killing.PAGE, killing.text),
         ("training", training.PAGE, training.text),

@@ -184,5 +184,9 @@ def _score_row(score: dict[str, Any]) -> str:
         f"{budget['samples']} | {budget['views']} | "
         f"{100 * score['puzzle_accuracy']:.2f} % | {100 * low:.2f}–{100 * high:.2f} % | "
         f"{score['errors']:,} | {score['row_steps_per_puzzle']:.1f} | "
-        f"{score['ms_per_puzzle']:.2f} | {score['flops_per_puzzle'] / 1e9:.0f} |"
+        f"{score['ms_per_puzzle']:.2f} | {_few_digits(score['flops_per_puzzle'] / 1e9)} |"
     )
+
+
+def _few_digits(number: float) -> str:
+    return f"{number:.0f}" if number >= 10 else f"{number:.2g}"
