@@ -57,9 +57,10 @@ def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
 
 
 def cards() -> list[dict[str, Any]]:
-    """Those of all released weights: TRM's, whose scores are the highest, then the others'."""
+    """Those of all released weights: TRM's, whose scores are the highest; controls at the end."""
     found = [json.loads(path.read_text()) for path in loading.RELEASED.glob("*/card.json")]
-    return sorted(found, key=lambda card: (card["reasoner"] != "trm", card["name"]))
+    order = {"trm": 0, "encoder": 2}
+    return sorted(found, key=lambda card: (order.get(card["reasoner"], 1), card["name"]))
 
 
 def summary(cards: list[dict[str, Any]]) -> str:
@@ -85,8 +86,8 @@ def summary(cards: list[dict[str, Any]]) -> str:
     return (
         f"{report.table(head, rows)}\nIn brackets the 95 % interval. One pass has no noise, no "
         f"views and no check; of several boards one that passes the check is taken, else the "
-        f"surest. Checked is what `ronri eval` does with {_flags(BUDGETS[-1])}. – means that it "
-        f"was not scored.\n"
+        f"surest. Checked is what `ronri eval` does with {_flags(BUDGETS[-1])}, or at once with "
+        f"{_flags(AT_ONCE[-1])}. – means that it was not scored.\n"
         f"\n{''.join(notes)}"
     )
 

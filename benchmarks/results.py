@@ -3,8 +3,8 @@
 `docs/RESULTS.md` and its figure, the cards of released weights, the table of the README and how
 long chains take in `docs/enso.md`.
 
-Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py` and
-`ablations.py` measured the rest.
+Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py`,
+`ablations.py` and `chains.py` measured the rest.
 """
 
 import json
@@ -14,6 +14,7 @@ from typing import Any
 import ablations
 import chains
 import curve
+import langevin
 import release
 import report
 import speed
@@ -35,8 +36,9 @@ ENSO, ENSO_WANTED = Budget(steps=64, samples=8), {"everyday": 0.97}
 
 
 def page() -> str:
-    card, enso = (
-        json.loads((loading.RELEASED / name / "card.json").read_text()) for name in ("trm", "enso")
+    card, enso, *controls = map(card_of, ("trm", "enso", *langevin.ENCODERS))
+    encoders = "".join(
+        f"{made(one)}{touched(one)}\n\n{scores(one, nothing_wanted)}\n" for one in controls
     )
     longer, spent = report.kept("curve"), report.kept("speed")
     for one in (longer, *spent.values()):
@@ -69,7 +71,12 @@ in, so that keeping them is no merit. *Wanted* is meant for {ENSO.samples} chain
 hoped for is 99 % of `everyday` and 95 % of `minimal`.{touched(enso)}
 
 {scores(enso, wanted_of_enso)}
-## Thinking longer
+## Encoders on the suites
+
+The controls of Enso, which answer at once, trained for as many minutes on the same puzzles. Told \
+as above; clues are not pasted in.
+
+{encoders}## Thinking longer
 
 Hard puzzles that `trm` solves, against the row-steps spent on a puzzle on average. Where the \
 check decides a puzzle may take {longer["row_steps"]:,}, in one pass {curve.ONE_PASS}. By `python \
@@ -87,6 +94,10 @@ row, weights `{card["sha256"][:12]}`.
 ## What each choice is worth
 
 {ablations.text(report.kept("ablations"))}"""
+
+
+def card_of(name: str) -> dict[str, Any]:
+    return json.loads((loading.RELEASED / name / "card.json").read_text())
 
 
 def made(card: dict[str, Any]) -> str:
@@ -138,6 +149,10 @@ def wanted(suite: str, budget: Budget) -> float | None:
 
 def wanted_of_enso(suite: str, budget: Budget) -> float | None:
     return ENSO_WANTED.get(suite) if budget == ENSO else None
+
+
+def nothing_wanted(_suite: str, _budget: Budget) -> None:
+    return None
 
 
 def main() -> None:

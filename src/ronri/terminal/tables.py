@@ -118,7 +118,8 @@ def _scores(card: dict[str, Any]) -> str:
         for score in scores
         if score["budget"] == first
     )
-    return f"{first['steps']} steps: {', '.join(solved)}"
+    steps = "1 step" if first["steps"] == 1 else f"{first['steps']} steps"
+    return f"{steps}: {', '.join(solved)}"
 
 
 def _list(*headings: str) -> Table:
