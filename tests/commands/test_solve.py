@@ -261,7 +261,6 @@ def test_a_model_in_a_folder(ronri: Ronri, tmp_path: Path) -> None:
     ("option", "message"),
     [
         ("--reasoner nosuch", "'nosuch' cannot be loaded"),
-        ("--reasoner encoder", "no weights of it were released"),
         ("--steps 0", "at least 1"),
         ("--device abacus", "a device is cpu, cuda or mps, not 'abacus'"),
     ],
@@ -271,3 +270,11 @@ def test_what_cannot_think_is_told(
 ) -> None:
     oracle = () if "--reasoner" in option else ("--reasoner", add_oracle(monkeypatch))
     assert message in ronri("solve", PUZZLE, *oracle, *option.split(), status=2)
+
+
+def test_a_reasoner_without_weights_is_told(
+    ronri: Ronri, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "RELEASED", tmp_path)
+    message = ronri("solve", PUZZLE, "--reasoner", "encoder", status=2)
+    assert "no weights of it were released" in message
