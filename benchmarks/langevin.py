@@ -29,7 +29,7 @@ from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
 from ronri.thinking import think
-from walks import from_the_truth, through_views, walk, without_slope
+from walks import Walk, down, from_the_truth, through_views, walk, without_slope
 
 FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
@@ -57,16 +57,12 @@ def compare(
         ONE: moved.one(0, steps),
         "a chain picked blindly": moved.blindly(steps),
         "the chain of lowest energy": moved.lowest(steps),
+        "the most consistent chain": moved.most_consistent(steps),
+        "the chain that breaks the rules least": moved.least_broken(steps),
         "the best chain, by the solution": moved.best(steps),
     }
     some = replace(puzzles, clues=puzzles.clues[:FEW], solutions=puzzles.solutions[:FEW])
-    looks = chains * steps
-    # As many looks as all chains take together, at as many latents, none of which moves.
-    unmoved = walk(loaded, some, looks, (1,))
-    few = {
-        "chains without a slope": without_slope(loaded, some, chains, steps).lowest(steps),
-        f"the lowest of {looks:,} latents that do not move": unmoved.lowest(1),
-    }
+    few = _controls(loaded, some, chains, steps)
     flops = work.flops(float(chains), float(chains * steps))
     return {
         "suite": puzzles.name,
@@ -93,6 +89,28 @@ def compare(
         },
         "encoders": [_beside(encoder, puzzles, flops) for encoder in encoders],
     }
+
+
+def _controls(loaded: Loaded, some: Puzzles, chains: int, steps: int) -> dict[str, np.ndarray]:
+    """What is left of thinking without its slope, without its steps, without half its energy."""
+    looks = chains * steps
+
+    def walked(chains: int, steps: int) -> Walk:
+        return walk(loaded, some, chains, (steps,))
+
+    with without_slope(loaded):
+        still = walked(chains, steps).lowest(steps)
+    ways = {
+        "chains without a slope, the lowest": still,
+        # As many looks as all chains take together, at as many latents, none of which moves.
+        f"the lowest of {looks:,} latents that do not move": walked(looks, 1).lowest(1),
+        f"{ONE}, of these": walked(1, steps).one(0, steps),
+    }
+    with down(loaded, "consistency"):
+        ways[f"{ONE}, down consistency alone"] = walked(1, steps).one(0, steps)
+    with down(loaded, "penalty"):
+        ways[f"{ONE}, down broken rules alone"] = walked(1, steps).one(0, steps)
+    return ways
 
 
 def _solved(wrong: dict[str, np.ndarray]) -> dict[str, int]:

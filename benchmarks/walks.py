@@ -1,17 +1,22 @@
 """Chains of an Enso, looked at on their way, and an encoder's views: for `langevin.py`."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from ronri.data import chance
 from ronri.evaluation.chunks import in_chunks
 from ronri.evaluation.trials import Puzzles
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
+from ronri.reasoners.enso.landscape import Energy
+from ronri.reasoners.enso.losses import broken_rules
 from ronri.reasoners.enso.model import Enso
 from ronri.thinking import think
 
@@ -25,9 +30,13 @@ class Walk:
 
     # Steps taken. The first one shows latents that have not moved yet.
     marks: tuple[int, ...]
-    # Cells that are wrong, and energies: [marks, puzzles, chains].
+    # Cells that are wrong, energies, and the rules that are broken, of which a part of the energy
+    # is made: [marks, puzzles, chains].
     wrong: np.ndarray
     energy: np.ndarray
+    broken: np.ndarray
+    # What they weigh in it.
+    penalty: float
 
     def one(self, chain: int, mark: int) -> np.ndarray:
         """Wrong cells of each puzzle, in one of its chains."""
@@ -35,8 +44,19 @@ class Walk:
 
     def lowest(self, mark: int) -> np.ndarray:
         """In the chain of the lowest energy."""
+        return self._least(self.energy, mark)
+
+    def most_consistent(self, mark: int) -> np.ndarray:
+        """In the chain whose energy is lowest without what broken rules add to it."""
+        return self._least(self.energy - self.penalty * self.broken, mark)
+
+    def least_broken(self, mark: int) -> np.ndarray:
+        """In the chain that breaks the rules least, by what it believes: no energy is needed."""
+        return self._least(self.broken, mark)
+
+    def _least(self, merit: np.ndarray, mark: int) -> np.ndarray:
         at = self.marks.index(mark)
-        return _picked(self.wrong[at], self.energy[at].argmin(axis=1))
+        return _picked(self.wrong[at], merit[at].argmin(axis=1))
 
     def blindly(self, mark: int) -> np.ndarray:
         """In some chain."""
@@ -57,35 +77,37 @@ def walk(
     loaded: Loaded, puzzles: Puzzles, chains: int, marks: Sequence[int], rows: int = ROWS
 ) -> Walk:
     """Let chains think, and look at them at some steps."""
-    reasoner = loaded.reasoner
+    enso = _enso(loaded)
     budget = Budget(steps=max(marks), samples=chains)
 
-    def look(part: slice) -> tuple[np.ndarray, np.ndarray]:
-        clues = torch.tensor(puzzles.clues[part], device=reasoner.device)
-        solutions = torch.tensor(puzzles.solutions[part], device=reasoner.device)
-        wrong, energy = [], []
-        for frame in think(reasoner, clues, budget):
+    def look(part: slice) -> list[np.ndarray]:
+        clues = torch.tensor(puzzles.clues[part], device=enso.device)
+        solutions = torch.tensor(puzzles.solutions[part], device=enso.device)
+        seen: list[tuple[Tensor, Tensor, Tensor]] = []
+        for frame in think(enso, clues, budget):
             if frame.step in marks:
                 thought = frame.thought
                 assert thought.energy is not None
-                wrong.append((thought.board != solutions[frame.puzzle]).sum(dim=1))
-                energy.append(thought.energy)
-        shape = len(wrong), len(clues), chains
-        return (
-            torch.stack(wrong).view(shape).cpu().numpy(),
-            torch.stack(energy).view(shape).float().cpu().numpy(),
-        )
+                wrong = (thought.board != solutions[frame.puzzle]).sum(dim=1)
+                broken = broken_rules(thought.beliefs, enso.landscape.units)
+                seen.append((wrong, thought.energy.float(), broken))
+        shape = len(seen), len(clues), chains
+        return [torch.stack(one).view(shape).cpu().numpy() for one in zip(*seen, strict=True)]
 
     parts = list(in_chunks(look, len(puzzles.clues), rows_each=chains, max_rows=rows))
-    wrong, energy = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
-    return Walk(tuple(marks), wrong, energy)
+    wrong, energy, broken = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
+    return Walk(tuple(marks), wrong, energy, broken, enso.config.penalty)
+
+
+def _enso(loaded: Loaded) -> Enso:
+    assert isinstance(loaded.reasoner, Enso)
+    return loaded.reasoner
 
 
 @torch.no_grad()
 def from_the_truth(loaded: Loaded, puzzles: Puzzles) -> np.ndarray:
     """Wrong cells where z is made of the solution, which nobody has who thinks."""
-    enso = loaded.reasoner
-    assert isinstance(enso, Enso)
+    enso = _enso(loaded)
 
     def look(part: slice) -> np.ndarray:
         clues = torch.tensor(puzzles.clues[part], device=enso.device)
@@ -99,17 +121,35 @@ def from_the_truth(loaded: Loaded, puzzles: Puzzles) -> np.ndarray:
     return np.concatenate(list(parts))
 
 
-def without_slope(loaded: Loaded, puzzles: Puzzles, chains: int, steps: int) -> Walk:
-    """The same chains and the same noise, and nothing that pulls."""
-    log_step_size = loaded.reasoner.get_submodule("landscape").log_step_size
-    assert isinstance(log_step_size, torch.Tensor)
+@contextmanager
+def without_slope(loaded: Loaded) -> Iterator[None]:
+    """Steps of no length: the same chains and the same noise, and nothing that pulls."""
+    log_step_size = _enso(loaded).landscape.log_step_size
     before = log_step_size.clone()
     with torch.no_grad():
         log_step_size.fill_(-math.inf)
-        try:
-            return walk(loaded, puzzles, chains, (steps,))
-        finally:
+    try:
+        yield
+    finally:
+        with torch.no_grad():
             log_step_size.copy_(before)
+
+
+@contextmanager
+def down(loaded: Loaded, part: Literal["consistency", "penalty"]) -> Iterator[None]:
+    """Only one part of the energy has a slope, and is told as the energy."""
+    landscape = _enso(loaded).landscape
+    plain, other = landscape.energy, {"consistency": "penalty", "penalty": "consistency"}[part]
+
+    def energy(*where: Tensor, twice: bool = False) -> Energy:
+        there = plain(*where, twice=twice)
+        return replace(there, **{other: torch.zeros_like(getattr(there, other))})
+
+    vars(landscape)["energy"] = energy
+    try:
+        yield
+    finally:
+        del vars(landscape)["energy"]
 
 
 def through_views(loaded: Loaded, puzzles: Puzzles, views: int) -> dict[str, np.ndarray]:

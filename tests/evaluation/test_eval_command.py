@@ -130,7 +130,7 @@ def test_networks_are_compiled_where_asked(
 
 
 def test_operations_of_a_gradient_count() -> None:
-    """Down a slope and back up it is three times as much as reading alone, and a little more."""
+    """Down a slope and back up it is twice as much as looking alone: no weight wants a gradient."""
     puzzles = open_set("mini4").puzzles(slice(2))
     model = small_enso.model_of(small_enso.CELLS).eval()
     work = measure(model, puzzles)

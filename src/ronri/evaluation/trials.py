@@ -12,8 +12,8 @@ from jaxtyping import Float32, UInt8
 from ronri.data import chance
 from ronri.data.store import PuzzleSet
 from ronri.data.stream import Batch
-from ronri.evaluation.chunks import in_chunks, usual_rows
 from ronri.evaluation.commit import commit
+from ronri.evaluation.readings import TOGETHER, read
 from ronri.evaluation.records import Records, score
 from ronri.evaluation.scores import Scores, Stratum, by_rating, scores
 from ronri.evaluation.work import measure
@@ -205,27 +205,16 @@ def hold(
 
 
 def diagnosis(
-    reasoner: Reasoner, puzzles: Puzzles, *, seed: int = 0, max_rows: int | None = None
+    reasoner: Reasoner, puzzles: Puzzles, *, seed: int = 0, max_rows: int = TOGETHER
 ) -> dict[str, float]:
     """The reasoner's own readings (`Reasoner.diagnose`), averaged over puzzles."""
-    device, n = reasoner.device, len(puzzles.clues)
-    numbers = torch.arange(n, device=device)
+    device = reasoner.device
+    numbers = torch.arange(len(puzzles.clues), device=device)
     keys = chance.fork(torch.full_like(numbers, chance.scramble_int(seed)), numbers)
-
-    def read(part: slice) -> dict[str, float]:
-        clues, solutions = puzzles.clues[part], puzzles.solutions[part]
-        batch = Batch(
-            torch.tensor(clues, device=device), torch.tensor(solutions, device=device), keys[part]
-        )
-        readings = reasoner.diagnose(batch)
-        return {name: value * len(clues) / n for name, value in readings.items()}
-
-    room = usual_rows(device) if max_rows is None else max_rows
-    total: dict[str, float] = {}
-    for readings in in_chunks(read, n, rows_each=1, max_rows=room):
-        for name, value in readings.items():
-            total[name] = total.get(name, 0.0) + value
-    return total
+    clues, solutions = (
+        torch.tensor(one, device=device) for one in (puzzles.clues, puzzles.solutions)
+    )
+    return read(reasoner, Batch(clues, solutions, keys), max_rows=max_rows)
 
 
 def _known(value: float | np.floating) -> float | None:

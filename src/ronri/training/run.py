@@ -13,6 +13,7 @@ from torch import Tensor
 from ronri import loading, registry
 from ronri.data.stream import Batch
 from ronri.evaluation.commit import commit
+from ronri.evaluation.readings import read
 from ronri.evaluation.records import Records, score
 from ronri.nn import devices, fused
 from ronri.nn.ema import Ema, restore_tensors
@@ -178,10 +179,12 @@ class Run:
             torch.tensor(solutions[mine], device=device),
             torch.arange(len(clues), device=device)[mine],
         )
-        found = self.world.gathered((len(batch.keys), self.reasoner.diagnose(batch)))
+        found = self.world.gathered((len(batch.keys), read(self.reasoner, batch)))
+        # Where there are fewer puzzles than processes, some have read nothing.
+        some = [(n, readings) for n, readings in found if n]
         return {
-            name: sum(n * readings[name] for n, readings in found) / len(clues)
-            for name in found[0][1]
+            name: sum(n * readings[name] for n, readings in some) / len(clues)
+            for name in some[0][1]
         }
 
     # Written down and restored.

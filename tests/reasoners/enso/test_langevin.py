@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -12,47 +12,77 @@ import langevin
 from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.trials import Puzzles, diagnosis, hold
-from ronri.reasoner import Budget
+from ronri.loading import Loaded
+from ronri.reasoner import Budget, Reasoner
 from ronri.reasoners.encoder.config import Config
 from ronri.reasoners.encoder.model import Encoder
+from ronri.reasoners.enso.model import Enso
 from ronri.sudoku.geometry import FOUR
-from small_enso import CELLS, model_of
-from walks import Walk
+from ronri.thinking import think
+from small_enso import CELLS, lessons, taught
+from walks import Walk, down, through_views, walk, without_slope
 
 
 def test_what_is_picked_of_chains() -> None:
     wrong = np.array([[[3, 0], [0, 2], [1, 4]], [[0, 0], [5, 0], [6, 2]]])
     energy = np.array([[[2.0, 1.0], [2.0, 1.0], [1.0, 2.0]], [[1.0, 1.5], [3.0, 9.0], [1.0, 2.0]]])
-    walk = Walk((1, 4), wrong, energy)
+    broken = np.array([[[0.0, 1.0], [1.0, 0.0], [0.5, 1.5]], [[0.0, 0.2], [1.0, 3.0], [2.0, 0.1]]])
+    walk = Walk((1, 4), wrong, energy, broken, penalty=2.0)
     assert walk.one(0, 1).tolist() == [3, 0, 1]
     assert walk.lowest(1).tolist() == [0, 2, 1]
     assert walk.lowest(4).tolist() == [0, 5, 6]
     assert walk.best(4).tolist() == [0, 0, 2]
-    many = Walk((1,), np.tile([1, 0, 0, 0], (1, 4000, 1)), energy)
+    # 2 and -1, 0 and 1, 0 and -1.
+    assert walk.most_consistent(1).tolist() == [0, 0, 4]
+    assert walk.least_broken(1).tolist() == [3, 2, 1]
+    assert walk.least_broken(4).tolist() == [0, 5, 2]
+    many = replace(walk, marks=(1,), wrong=np.tile([1, 0, 0, 0], (1, 4000, 1)))
     assert 0.22 < many.blindly(1).mean() < 0.28
 
 
-def test_everything_on_one_suite(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    encoder = Config(width=16, heads=2, layers=1, inner=24)
-    for kind, config, model in (
-        ("enso", CELLS, model_of(CELLS)),
-        ("encoder", encoder, Encoder(encoder, FOUR)),
-    ):
-        loading.save(
-            tmp_path / kind,
-            kind=kind,
-            config=config,
-            geometry=FOUR,
-            weights=model.state_dict(),
-            which="raw",
-        )
-    enso, control = (loading.load(tmp_path / kind, device="cpu") for kind in ("enso", "encoder"))
-    # Of most cells the answer is known: even networks that have learned nothing solve some.
-    puzzles = Puzzles.of("mini4", open_set("mini4"), 40)
+@pytest.fixture(scope="module")
+def taught_enso(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    return saved(tmp_path_factory.mktemp("enso"), "enso", CELLS, taught(CELLS, 60))
+
+
+@pytest.fixture(scope="module")
+def control(tmp_path_factory: pytest.TempPathFactory) -> Loaded:
+    config = Config(width=16, heads=2, layers=2, inner=32)
+    return saved(tmp_path_factory.mktemp("encoder"), "encoder", config, learned(config, 150))
+
+
+def saved(folder: Path, kind: str, config: Any, model: Reasoner) -> Loaded:
+    weights = model.state_dict()
+    loading.save(folder, kind=kind, config=config, geometry=FOUR, weights=weights, which="raw")
+    return loading.load(str(folder), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def puzzles() -> Puzzles:
+    """Of most cells the answer is known: even networks that have learned nothing solve some."""
+    found = Puzzles.of("mini4", open_set("mini4"), 40)
     order = np.random.default_rng(1).permuted(np.tile(np.arange(16), (40, 1)), axis=1)
     empty = order < np.arange(40)[:, None] % 8 + 1
-    puzzles = replace(puzzles, clues=np.where(empty, 0, puzzles.solutions).astype(np.uint8))
+    return replace(found, clues=np.where(empty, 0, found.solutions).astype(np.uint8))
+
+
+def learned(config: Config, updates: int) -> Encoder:
+    """An encoder that is right now and then."""
+    torch.manual_seed(0)
+    model = Encoder(config, FOUR)
+    optimiser = torch.optim.Adam(model.parameters(), lr=1e-2)
+    for update in range(updates):
+        optimiser.zero_grad()
+        lesson = model.training_step(lessons(update, 64, (8, 14)), None, torch.tensor(0.0))
+        lesson.loss.backward()
+        optimiser.step()
+    return model.eval()
+
+
+def test_everything_on_one_suite(
+    taught_enso: Loaded, control: Loaded, puzzles: Puzzles, tmp_path: Path
+) -> None:
+    enso = taught_enso
     before = {key: value.clone() for key, value in enso.reasoner.state_dict().items()}
     found = langevin.compare(enso, [control], puzzles, chains=2, steps=5)
     assert list(found["curve"]) == ["1", "2", "4", "5"]
@@ -66,6 +96,11 @@ def test_everything_on_one_suite(tmp_path: Path) -> None:
         assert found["solved"][way] == 40 - trial.scores.errors
         assert found["cells"][way] == pytest.approx(trial.scores.cell_accuracy)
     assert found["solved"]["the best chain, by the solution"] >= found["solved"][langevin.ONE]
+    *_, first = think(enso.reasoner, torch.tensor(puzzles.clues), Budget(steps=1, samples=2))
+    right = (first.thought.board == torch.tensor(puzzles.solutions)[first.puzzle]).all(dim=1)
+    for way, sample in (("z = 0", 0), ("z from the prior", 1)):
+        assert found["solved"][way] == int(right[first.sample == sample].sum())
+    assert found["few"]["solved"][f"{langevin.ONE}, of these"] == found["solved"][langevin.ONE]
     (beside,) = found["encoders"]
     assert (
         0 <= beside["flops_per_puzzle"] / found["flops_per_puzzle"] - 1 < 1 / (beside["views"] - 1)
@@ -81,3 +116,59 @@ def test_everything_on_one_suite(tmp_path: Path) -> None:
     assert "the lowest of 10 latents" in langevin.text(result)
     assert langevin.curve_text(result).count("\n") == 6
     langevin.draw(result, tmp_path / "figure.svg")
+
+
+def test_without_a_slope_only_noise_moves_a_chain(taught_enso: Loaded, puzzles: Puzzles) -> None:
+    plain = walk(taught_enso, puzzles, 2, (1, 5))
+    with without_slope(taught_enso):
+        still = walk(taught_enso, puzzles, 2, (1, 5))
+    assert np.array_equal(plain.energy[0], still.energy[0])
+    # The first chain begins at 0 and is not disturbed.
+    begun, later = still.energy[:, :, 0]
+    np.testing.assert_allclose(later, begun, rtol=1e-5)
+    assert (still.energy[0, :, 1] != still.energy[1, :, 1]).all()
+    assert plain.energy[1].mean() < still.energy[1].mean()
+    again = walk(taught_enso, puzzles, 2, (1, 5))
+    assert np.array_equal(plain.energy, again.energy)
+
+
+@pytest.mark.parametrize("part", ["consistency", "penalty"])
+def test_down_one_part_of_the_energy(
+    part: Literal["consistency", "penalty"], taught_enso: Loaded, puzzles: Puzzles
+) -> None:
+    with down(taught_enso, part):
+        found = walk(taught_enso, puzzles, 1, (1, 2))
+    enso = taught_enso.reasoner
+    assert isinstance(enso, Enso)
+    land, clues = enso.landscape, torch.tensor(puzzles.clues)
+    context = land.known(clues, torch.float32)
+    heat = land.heat(torch.tensor([0]))
+    weights = {"consistency": torch.ones(1), "penalty": land.weight(heat)}
+    at = land.nowhere(len(clues)).requires_grad_()
+    height = weights[part] * getattr(land.energy(clues, context, at), part)
+    (way,) = torch.autograd.grad(height.sum(), at)
+    there = land.energy(clues, context, at - land.log_step_size.exp() * way)
+    told = {"consistency": 1.0, "penalty": enso.config.penalty}[part] * getattr(there, part)
+    np.testing.assert_allclose(found.energy[1, :, 0], told.detach(), rtol=1e-3, atol=1e-5)
+    np.testing.assert_allclose(found.broken[1, :, 0], there.penalty.detach(), rtol=1e-3, atol=1e-4)
+    wrong = (there.logits.argmax(dim=-1) + 1 != torch.tensor(puzzles.solutions)).sum(dim=1)
+    assert found.wrong[1, :, 0].tolist() == wrong.tolist()
+
+
+def test_what_views_say_of_a_puzzle(control: Loaded, puzzles: Puzzles) -> None:
+    found = through_views(control, puzzles, 6)
+    (frame,) = think(control.reasoner, torch.tensor(puzzles.clues), Budget(steps=1, views=6))
+    surest, mean = [], []
+    for puzzle, solution in enumerate(puzzles.solutions.tolist()):
+        rows = (frame.puzzle == puzzle).nonzero()[:, 0].tolist()
+        assert len(rows) == 6
+        best = max(rows, key=lambda row: float(frame.thought.confidence[row]))
+        surest.append(frame.thought.board[best].tolist() == solution)
+        together = sum(frame.thought.beliefs[row] for row in rows)
+        assert isinstance(together, torch.Tensor)
+        mean.append((together.argmax(dim=-1) + 1).tolist() == solution)
+    assert found["surest view"].tolist() == surest
+    assert found["mean of all views"].tolist() == mean
+    # The two ways, and one view, differ: the test could not tell them apart otherwise.
+    one = through_views(control, puzzles, 1)["surest view"].tolist()
+    assert len({tuple(surest), tuple(mean), tuple(one)}) == 3

@@ -109,11 +109,18 @@ class Encoder(Reasoner):
     def training_step(self, batch: Batch, carry: Any, progress: Float[Tensor, ""]) -> Lesson:
         del progress
         logits = self(batch.clues)
-        labels = batch.solutions.long() - 1
-        loss = global_mean(softmax_cross_entropy(logits, labels).mean(dim=1))
-        solved = (logits.argmax(dim=-1) == labels).all(dim=1)
+        loss = global_mean(self._loss(logits, batch))
+        solved = (logits.argmax(dim=-1) + 1 == batch.solutions).all(dim=1)
         metrics = {"lm_loss": loss.detach(), "solved": solved.float().mean()}
         return Lesson(loss, carry, metrics)
+
+    @torch.no_grad()
+    def diagnose(self, batch: Batch) -> dict[str, float]:
+        """The loss of held-out puzzles, to be compared with that of the lessons."""
+        return {"loss": float(self._loss(self(batch.clues), batch).mean())}
+
+    def _loss(self, logits: Float[Tensor, "B L digits"], batch: Batch) -> Float[Tensor, "B"]:
+        return softmax_cross_entropy(logits, batch.solutions.long() - 1).mean(dim=1)
 
     def thinking_parts(self) -> Sequence[nn.Module]:
         return (self.network,)
