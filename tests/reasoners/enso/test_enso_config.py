@@ -25,6 +25,12 @@ CELLS: dict[str, Any] = {"latents": "cells", "dropout": 0.0}
         ({"near": 0.6, "quiet": 0.6}, "together at most 1"),
         ({"step_size": -1.0}, "step_size is above 0"),
         ({"noise": -1.0}, "noise is not below 0"),
+        ({"penalty": -1.0}, "penalty is not below 0"),
+        ({"decode_weight": -1.0}, "decode_weight is not below 0"),
+        ({"message": 32}, "message does nothing unless latents is cells: leave it at 64"),
+        (CELLS | {"heads": 4}, "heads does nothing unless latents is board: leave it at 8"),
+        ({"near": 0.5}, "near does nothing unless teach is descent"),
+        ({"z_encoder": False, "radius": 2.0}, "radius does nothing unless z_encoder is True"),
     ],
     ids=str,
 )

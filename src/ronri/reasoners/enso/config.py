@@ -1,7 +1,15 @@
 """What can be chosen about an Enso."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Literal
+
+# Settings that only one kind of latents, or one way to learn, has.
+_ONLY: dict[tuple[str, object], tuple[str, ...]] = {
+    ("latents", "board"): ("heads", "decoder_width", "decoder_heads"),
+    ("latents", "cells"): ("message",),
+    ("teach", "descent"): ("max_steps", "leave", "near", "quiet"),
+    ("z_encoder", True): ("normalise", "radius"),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -107,7 +115,8 @@ class Config:
             raise ValueError("descent also begins near the truth: keep z_encoder")
         if self.step_size <= 0:
             raise ValueError(f"step_size is above 0, not {self.step_size}")
-        for name in ("radius", "latent_noise", "noise"):
+        weights = [field.name for field in fields(self) if field.name.endswith("_weight")]
+        for name in ("radius", "latent_noise", "noise", "penalty_first", "penalty", *weights):
             if getattr(self, name) < 0:
                 raise ValueError(f"{name} is not below 0, as {getattr(self, name)} is")
         if self.near + self.quiet > 1:
@@ -115,3 +124,10 @@ class Config:
         for name in ("dropout", "momentum", "leave", "near", "quiet"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name} is a part, from 0 to 1, not {getattr(self, name)}")
+        usual = {field.name: field.default for field in fields(self)}
+        for (switch, value), names in _ONLY.items():
+            for name in names:
+                if getattr(self, switch) != value and getattr(self, name) != usual[name]:
+                    raise ValueError(
+                        f"{name} does nothing unless {switch} is {value}: leave it at {usual[name]}"
+                    )

@@ -178,6 +178,7 @@ class Enso(Reasoner):
         )
         # What was begun near the truth is no achievement.
         metrics["solved"] = global_mean(solved.float(), ~near)
+        metrics["step_size"] = self.landscape.log_step_size.detach().exp()
         return Lesson(loss, carry, metrics | {"done": done.float().mean()})
 
     def _start(
