@@ -310,6 +310,15 @@ def test_readings_are_averaged_over_puzzles() -> None:
         assert found["empty"] == pytest.approx(14 / 4)
 
 
+def test_many_puzzles_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """More than a processor thinks about at a time: how they spread is told of all."""
+    monkeypatch.setattr(Scripted, "diagnose", lambda _, batch: {"read": float(len(batch.keys))})
+    grid = shifted_grid(FOUR)[None].repeat(1500, axis=0)
+    many = Puzzles("many", FOUR, grid, grid, np.zeros(1500, np.float32))
+    found = diagnosis(Scripted(), many)
+    assert found["read"] == pytest.approx((1024 * 1024 + 476 * 476) / 1500)
+
+
 def test_budgets_are_combined_and_come_in_order() -> None:
     found = budgets(Scripted(), steps=(4, 1), samples=(1, 2), views=(1,), halt="own")
     assert [(b.steps, b.samples) for b in found] == [(1, 1), (1, 2), (4, 1), (4, 2)]

@@ -78,6 +78,18 @@ def test_a_run_by_the_clock_leaves_time_for_its_last_validation(
     assert not again.over
 
 
+def test_a_process_without_puzzles_has_no_say(
+    puzzles: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = begun(runs.tiny(puzzles))
+    count = len(run.material.clues)
+    monkeypatch.setattr(type(run.reasoner), "diagnose", lambda *_: {"read": 3.0})
+    monkeypatch.setattr(World, "gathered", lambda _, mine: [(0, {}), mine])
+    found = run._readings(run.material.clues, run.material.solutions)
+    assert count > 0
+    assert found == {"read": 3.0}
+
+
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 # Of torch's compiler, on its way.
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script_method:DeprecationWarning")
