@@ -8,6 +8,7 @@ that answer at once, given as many floating-point operations through symmetric v
 import argparse
 import json
 import math
+import sys
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -24,7 +25,7 @@ from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.figures import COLOURS
 from ronri.evaluation.scores import wilson
-from ronri.evaluation.trials import Puzzles
+from ronri.evaluation.trials import Puzzles, check_fits
 from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
@@ -279,16 +280,24 @@ def main() -> None:
     options = parser.parse_args()
     if options.chains < 2:
         parser.error("there are at least two chains: one begins at 0, the others do not")
-    loaded, *encoders = (
-        loading.load(name, device=options.device, compile=options.compile)
-        for name in (options.name, *options.encoders)
-    )
+    try:
+        loaded, *encoders = (
+            loading.load(name, device=options.device, compile=options.compile)
+            for name in (options.name, *options.encoders)
+        )
+        played = [Puzzles.of(name, open_set(name), options.limit) for name in options.suites]
+        for puzzles in played:
+            for one in (loaded, *encoders):
+                check_fits(one, puzzles)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if loaded.kind != "enso":
+        parser.error(f"{options.name} is no Enso but of kind {loaded.kind}")
     place = loaded.reasoner.device
-    played = [Puzzles.of(name, open_set(name), options.limit) for name in options.suites]
     suites = []
     for puzzles in played:
         suites.append(compare(loaded, encoders, puzzles, options.chains, options.steps))
-        print(json.dumps(suites[-1]), flush=True)
+        print(text({"suites": suites[-1:]}), file=sys.stderr, flush=True)
     result = {
         "reasoner": Path(options.name).name,
         "weights_sha256": loaded.sha256,

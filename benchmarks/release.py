@@ -17,7 +17,7 @@ from ronri.data.sources import open_set
 from ronri.data.splits import set_keys
 from ronri.evaluation.trials import Puzzles, hold
 from ronri.reasoner import Budget
-from ronri.training.release import release, touched, write_card
+from ronri.training.release import release, size, touched, write_card
 
 PAGE = report.ROOT / "README.md"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17", "hard")
@@ -77,7 +77,7 @@ def summary(cards: list[dict[str, Any]]) -> str:
                 told = (_share(found.get((suite, budget))) for suite in suites)
                 rows.append((f"`{card['name']}`, {_way(budget)}", *told))
         notes.append(
-            f"- `{card['name']}`: {card['parameters']:,} parameters, trained for "
+            f"- `{card['name']}`: {size(card)}, trained for "
             f"{card['minutes']:.2f} minutes, compilation and validation included, on "
             f"{card['processes']} × {card['device']} at commit `{(card['commit'] or '?')[:7]}`: "
             f"[the card](src/ronri/weights/{card['name']}/card.md).{touched(card)}\n"

@@ -20,7 +20,7 @@ import report
 import speed
 from ronri import loading
 from ronri.reasoner import Budget
-from ronri.training.release import touched
+from ronri.training.release import size, touched
 
 PAGE = report.ROOT / "docs" / "RESULTS.md"
 # What we hold ourselves to: in one pass of 64 steps, and, checked, for at most 1,024 row-steps.
@@ -74,7 +74,8 @@ hoped for is 99 % of `everyday` and 95 % of `minimal`.{touched(enso)}
 ## Encoders on the suites
 
 The controls of Enso, which answer at once, trained for as many minutes on the same puzzles. Told \
-as above; clues are not pasted in.
+as above; clues are not pasted in. Their training was not stable, as [the log](LOG.md) tells: what \
+one pass can do may be more.
 
 {encoders}## Thinking longer
 
@@ -102,7 +103,7 @@ def card_of(name: str) -> dict[str, Any]:
 
 def made(card: dict[str, Any]) -> str:
     return (
-        f"`{card['name']}`: {card['parameters']:,} parameters, {card['minutes']:.2f} minutes of "
+        f"`{card['name']}`: {size(card)}, {card['minutes']:.2f} minutes of "
         f"training, compilation and validation included, on {card['processes']} × "
         f"{card['device']}, weights `{card['sha256'][:12]}`."
     )

@@ -11,16 +11,16 @@ import torch
 from torch import Tensor
 
 from ronri.data import chance
-from ronri.evaluation.chunks import in_chunks
+from ronri.evaluation.chunks import in_chunks, usual_rows
 from ronri.evaluation.trials import Puzzles
 from ronri.loading import Loaded
-from ronri.reasoner import Budget
+from ronri.reasoner import Budget, Reasoner
 from ronri.reasoners.enso.landscape import Energy
 from ronri.reasoners.enso.losses import broken_rules
 from ronri.reasoners.enso.model import Enso
 from ronri.thinking import think
 
-# Rows that a GPU thinks about at a time: chains, and views of an encoder.
+# Rows that a GPU thinks about at a time: chains, and views of an encoder. Others take fewer.
 ROWS, VIEW_ROWS = 4096, 32768
 
 
@@ -73,9 +73,7 @@ def _picked(wrong: np.ndarray, chain: np.ndarray) -> np.ndarray:
     return np.take_along_axis(wrong, chain[:, None], axis=1)[:, 0]
 
 
-def walk(
-    loaded: Loaded, puzzles: Puzzles, chains: int, marks: Sequence[int], rows: int = ROWS
-) -> Walk:
+def walk(loaded: Loaded, puzzles: Puzzles, chains: int, marks: Sequence[int]) -> Walk:
     """Let chains think, and look at them at some steps."""
     enso = _enso(loaded)
     budget = Budget(steps=max(marks), samples=chains)
@@ -94,9 +92,13 @@ def walk(
         shape = len(seen), len(clues), chains
         return [torch.stack(one).view(shape).cpu().numpy() for one in zip(*seen, strict=True)]
 
-    parts = list(in_chunks(look, len(puzzles.clues), rows_each=chains, max_rows=rows))
+    parts = list(in_chunks(look, len(puzzles.clues), rows_each=chains, max_rows=_room(enso, ROWS)))
     wrong, energy, broken = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
     return Walk(tuple(marks), wrong, energy, broken, enso.config.penalty)
+
+
+def _room(reasoner: Reasoner, rows: int) -> int:
+    return rows if reasoner.device.type == "cuda" else usual_rows(reasoner.device)
 
 
 def _enso(loaded: Loaded) -> Enso:
@@ -117,7 +119,7 @@ def from_the_truth(loaded: Loaded, puzzles: Puzzles) -> np.ndarray:
         logits = landscape.read(clues, landscape.known(clues, dtype), z).logits
         return (logits.argmax(dim=-1) + 1 != solutions).sum(dim=1).cpu().numpy()
 
-    parts = in_chunks(look, len(puzzles.clues), rows_each=1, max_rows=ROWS)
+    parts = in_chunks(look, len(puzzles.clues), rows_each=1, max_rows=_room(enso, ROWS))
     return np.concatenate(list(parts))
 
 
@@ -169,6 +171,8 @@ def through_views(loaded: Loaded, puzzles: Puzzles, views: int) -> dict[str, np.
         found = [(board == solutions).all(dim=1).cpu().numpy() for board in (picked, together)]
         return found[0], found[1]
 
-    parts = list(in_chunks(look, len(puzzles.clues), rows_each=views, max_rows=VIEW_ROWS))
+    parts = list(
+        in_chunks(look, len(puzzles.clues), rows_each=views, max_rows=_room(reasoner, VIEW_ROWS))
+    )
     picked, together = (np.concatenate(part) for part in zip(*parts, strict=True))
     return {"surest view": picked, "mean of all views": together}

@@ -1,5 +1,7 @@
 """Mistakes on the command line: one line each that says what is wrong and what to do."""
 
+import re
+
 import pytest
 
 from boards import PUZZLE
@@ -34,6 +36,13 @@ def test_a_mistake_is_one_line(ronri: Ronri, arguments: str, message: str) -> No
     found = ronri(*arguments.split(), status=2)
     assert message in found
     assert found.endswith(" --help` tells more\n")
+
+
+def test_a_choice_that_may_be_left_out_is_not_none(ronri: Ronri) -> None:
+    found = ronri("solve", "1", "--halt", "never", status=2)
+    told = re.fullmatch(r"ronri: --halt is (.*), not 'never'; .*\n", found)
+    assert told
+    assert sorted(told[1].split(", ")) == ["'fixed'", "'own'", "'verified'"]
 
 
 @pytest.mark.parametrize("width", ["30", "200"])

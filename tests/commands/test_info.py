@@ -75,10 +75,20 @@ def test_a_recipe_in_full(ronri: Ronri) -> None:
     assert found["recipe"]["optim"]["lr"] == recipe.optim.lr
     network = registry.find("trm").build(recipe.model, recipe.geometry)
     assert found["recipe"]["parameters"] == sum(p.numel() for p in network.parameters())
+    assert found["recipe"]["trained"] == found["recipe"]["parameters"]
     assert "z_H" in found["recipe"]["taps"]
     shown = ronri("info", "trm-mini4")
     assert f"{found['recipe']['parameters']:,}" in shown
     assert "taps.z_H" in shown
+
+
+def test_what_follows_others_is_not_trained(ronri: Ronri) -> None:
+    """Enso's target encoder is as large as its context encoder."""
+    found = ronri.json("info", "enso-mini4")["recipe"]
+    recipe = registry.recipe("enso-mini4")
+    network = registry.find("enso").build(recipe.model, recipe.geometry)
+    target = network.get_submodule("landscape.target")
+    assert found["parameters"] - found["trained"] == sum(p.numel() for p in target.parameters()) > 0
 
 
 def test_one_name_may_mean_several_things(ronri: Ronri) -> None:

@@ -19,7 +19,7 @@ from ronri.sudoku.board import parse
 from ronri.sudoku.geometry import FOUR, NINE, SIX, Geometry
 from ronri.terminal import pencil
 from ronri.terminal.thoughts import Moment, Observer
-from ronri.terminal.watching import Watch, line, picture
+from ronri.terminal.watching import FASTEST, FILM, SLOWEST, Watch, line, pace, picture
 from ronri.thinking import Frame, answer, think
 
 CLUES = parse(PUZZLE)
@@ -212,3 +212,14 @@ def test_the_picture_of_the_readme_moves() -> None:
     assert [picture.get("display") for picture in pictures] == ["none"] * 3 + [None]
     last = [text.text for text in pictures[-1] if text.get("class") == "l"]
     assert "".join(map(str, last)) == SOLUTION
+
+
+def test_a_film_begins_slowly_and_is_over_in_time() -> None:
+    for depth in (32, 128):
+        paces = [pace(step, depth) for step in range(1, depth + 1)]
+        assert sorted(paces, reverse=True) == paces
+        assert sum(paces) == pytest.approx(FILM, rel=0.15)
+        # Ten steps are no flicker.
+        assert sum(paces[:10]) > 2.5
+    assert pace(1, 1) == SLOWEST
+    assert pace(5000, 5000) == FASTEST

@@ -25,7 +25,8 @@ _SAID_PLAINLY = (
     (r"(\S+): could not convert string to float: (.*)", r"\1 is FLOAT, not \2"),
     (r"Missing value for argument '(.*?)'\. Expected 1 values\.", r"\1 needs a value"),
     (r"Missing value for argument '(.*?)'\. Expected (\d+) values\.", r"\1 needs \2 values"),
-    (r", 'None'", ""),
+    # Wherever it stands: tyro puts choices in any order.
+    (r", 'None'|'None', ", ""),
     (r"\bINT\b", "a whole number"),
     (r"\bFLOAT\b", "a number"),
     (r"\|\{(\w+)\}", r" or \1"),

@@ -112,7 +112,8 @@ def _network(reasoner: "Reasoner") -> Facts:
     """What is known of a network once it is built."""
     taps = getattr(reasoner, "taps", None)
     return {
-        "parameters": sum(parameter.numel() for parameter in reasoner.parameters()),
+        "parameters": sum(one.numel() for one in reasoner.parameters()),
+        "trained": sum(one.numel() for one in reasoner.parameters() if one.requires_grad),
         "usual_steps": reasoner.usual_steps,
         "taps": {} if taps is None else taps.sites,
     }

@@ -18,8 +18,12 @@ from ronri.terminal import pencil
 from ronri.terminal.thoughts import Moment, Observer
 from ronri.thinking import Frame
 
-# A film of so many seconds, if it is neither too fast to see nor too slow to bear.
+# A film of so many seconds, should all steps be taken, if it is neither too fast to see nor too
+# slow to bear.
 FILM, FASTEST, SLOWEST = 8.0, 0.04, 0.6
+# The first steps are shown the longest, as most puzzles take few: the k-th for a time like
+# 1 / (k + HASTE).
+HASTE = 4
 # Columns of what stands beside a board, and lines of it below one.
 BESIDE, BELOW = 34, 7
 _BAR = 12
@@ -40,7 +44,7 @@ class Watch:
     ) -> None:
         self._console, self._budget, self._name = console, budget, name
         self._observe = Observer(clues)
-        self._delay = min(max(FILM / budget.depth, FASTEST), SLOWEST) if delay is None else delay
+        self._delay = delay
         self._live = Live(console=console, transient=True, auto_refresh=False)
 
     def __enter__(self) -> "Watch":
@@ -61,9 +65,16 @@ class Watch:
         if self._console.is_terminal:
             shown = picture(moment, self._budget, self._name, *self._console.size)
             self._live.update(shown, refresh=True)
-            time.sleep(self._delay)
+            pause = pace(frame.step, self._budget.depth) if self._delay is None else self._delay
+            time.sleep(pause)
         else:
             self._console.print(line(moment, self._budget))
+
+
+def pace(step: int, depth: int) -> float:
+    """Seconds for which a step is shown, of at most `depth`."""
+    all_of_them = sum(1 / (k + HASTE) for k in range(1, depth + 1))
+    return min(max(FILM / (step + HASTE) / all_of_them, FASTEST), SLOWEST)
 
 
 def picture(moment: Moment, budget: Budget, name: str, width: int, height: int) -> RenderableType:

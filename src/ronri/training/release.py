@@ -49,6 +49,7 @@ def release(run: Path, out: Path, *, name: str, recipe: str) -> dict[str, Any]:
         "reasoner": settings.reasoner,
         "board": settings.board,
         "parameters": sum(weight.numel() for weight in reasoner.parameters()),
+        "trained": sum(w.numel() for w in reasoner.parameters() if w.requires_grad),
         "sha256": sha256,
         "bytes": (out / "weights.safetensors").stat().st_size,
         "recipe": recipe,
@@ -66,6 +67,14 @@ def release(run: Path, out: Path, *, name: str, recipe: str) -> dict[str, Any]:
         "shared": {},
         "scores": [],
     }
+
+
+def size(card: dict[str, Any]) -> str:
+    """How many numbers it has, and how many of them follow gradients."""
+    every, trained = card["parameters"], card["trained"]
+    if every == trained:
+        return f"{every:,} parameters"
+    return f"{every:,} parameters ({trained:,} trained, the others follow them)"
 
 
 def _complain(line: str) -> None:
@@ -89,8 +98,8 @@ def card_text(card: dict[str, Any]) -> str:
     machine = card["device"] if card["processes"] == 1 else f"{card['processes']} {card['device']}"
     return f"""# {card["name"]}
 
-A reasoner of kind `{card["reasoner"]}` for {card["board"]} boards: {card["parameters"]:,} \
-parameters, the moving average of its weights rounded to bfloat16 \
+A reasoner of kind `{card["reasoner"]}` for {card["board"]} boards: {size(card)}, \
+the moving average of its weights rounded to bfloat16 \
 ({card["bytes"] / 1e6:,.2f} MB), and scored as rounded.
 
 Made by `ronri train {card["recipe"]}` at commit `{card["commit"]}`: the weights after \

@@ -116,7 +116,7 @@ def enso_mini6() -> Recipe[Config]:
 
 
 def enso_run4() -> Recipe[Config]:
-    """The document's fourth run: 7.4 million parameters and one vector for a board."""
+    """The document's fourth run: 7.5 million parameters and one vector for a board."""
     return _run(
         Config(
             width=256,
