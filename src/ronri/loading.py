@@ -54,6 +54,8 @@ class Solved:
     # Whether the board keeps every clue and every rule. If not, it is not a solution.
     verified: bool
     confidence: float
+    # How low the board lies; None where the reasoner has no energy.
+    energy: float | None
     steps: int
     row_steps: int
 
@@ -129,6 +131,7 @@ class Loaded:
             board=found.board[0].cpu().numpy(),
             verified=bool(found.verified[0]),
             confidence=float(found.confidence[0]),
+            energy=found.energy_of(0),
             steps=int(found.steps[0]),
             row_steps=int(found.row_steps[0]),
         )

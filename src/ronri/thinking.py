@@ -5,6 +5,7 @@ together, drops those that have ended, and yields frames that never pile up. Whe
 ends the thinking about a puzzle, its plain row goes first, alone.
 """
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import final
@@ -45,11 +46,18 @@ class Answers:
     # Whether it keeps every clue and every rule; nothing else is ever called solved.
     verified: Bool[Tensor, "puzzles"]
     confidence: Float[Tensor, "puzzles"]
+    # How low it lies; not a number for reasoners that have no energy.
+    energy: Float[Tensor, "puzzles"]
     # The step at which the board was there; all of them where a right one was wanted and not found.
     steps: Int64[Tensor, "puzzles"]
     # Rows of the puzzle that thought, and their steps together.
     rows: Int64[Tensor, "puzzles"]
     row_steps: Int64[Tensor, "puzzles"]
+
+    def energy_of(self, puzzle: int) -> float | None:
+        """The energy of a puzzle's board, if there is such a thing."""
+        energy = float(self.energy[puzzle])
+        return None if math.isnan(energy) else energy
 
 
 def think(
@@ -203,6 +211,7 @@ def _nothing(puzzles: int, like: Thought) -> Answers:
         board=like.board.new_zeros(puzzles, like.board.shape[1]),
         verified=like.halted.new_zeros(puzzles),
         confidence=like.confidence.new_full((puzzles,), float("-inf"), dtype=torch.float32),
+        energy=like.confidence.new_full((puzzles,), float("nan"), dtype=torch.float32),
         steps=steps,
         rows=rows,
         row_steps=row_steps,
@@ -228,4 +237,6 @@ def _improve(found: Answers, frame: Frame) -> None:
     found.board[puzzle] = frame.thought.board[rows]
     found.verified[puzzle] = frame.verified[rows]
     found.confidence[puzzle] = confidence[rows]
+    if frame.thought.energy is not None:
+        found.energy[puzzle] = frame.thought.energy[rows].float()
     found.steps[puzzle] = frame.step

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 import torch
 
+import small_enso
 from boards import HARD, PUZZLE, SOLUTION
 from command_line import Ronri, add_oracle
 from ronri import loading, registry
@@ -180,7 +181,7 @@ def test_a_network_that_solves(ronri: Ronri, monkeypatch: pytest.MonkeyPatch) ->
     assert to_text(parse(SOLUTION)) in shown
     assert "verified, the only solution; oracle thought for 3 steps" in shown
     answer = ronri.json("solve", PUZZLE, "--reasoner", oracle)
-    assert set(answer) == KEYS
+    assert set(answer) == KEYS | {"budget", "seed"}
     assert (answer["board"], answer["best_board"]) == (SOLUTION, SOLUTION)
     assert (answer["verified"], answer["solutions"], answer["steps"]) == (True, "one", 3)
     assert "one of several solutions" in ronri("solve", SEVERAL, "--reasoner", oracle)
@@ -247,6 +248,27 @@ def test_the_network_comes_first_where_its_weights_are(
     assert (answer["steps"], answer["row_steps"]) == (12, 12)
     # Its board is nine by nine.
     assert ronri.json("solve", SEVERAL)["reasoner"] == "exact"
+
+
+def test_a_program_is_told_how_low_a_board_lies(ronri: Ronri, tmp_path: Path) -> None:
+    config = small_enso.CELLS
+    weights = small_enso.model_of(config).state_dict()
+    loading.save(
+        tmp_path / "low", kind="enso", config=config, geometry=FOUR, weights=weights, which="raw"
+    )
+    enso = ("--reasoner", tmp_path / "low", "--device", "cpu", "--steps", 3)
+    found = ronri.json("solve", SEVERAL, *enso, "--seed", 4, "--halt", "fixed", status=1)
+    board = loading.load(str(tmp_path / "low")).solve(SEVERAL, steps=3, halt="fixed", seed=4)
+    assert found["energy"] == pytest.approx(board.energy)
+    assert found["confidence"] == pytest.approx(1 / (1 + found["energy"]))
+    assert found["budget"] == {"steps": 3, "samples": 1, "views": 1, "halt": "fixed"}
+    assert found["seed"] == 4
+    exact = ronri.json("solve", PUZZLE, "--reasoner", "exact")
+    assert not {"energy", "budget", "seed"} & exact.keys()
+    write_model(tmp_path / "four", FOUR)
+    other = loading.load(str(tmp_path / "four"))
+    assert other.solve(SEVERAL, steps=2).energy is None
+    assert "energy" not in ronri.json("solve", SEVERAL, "--reasoner", tmp_path / "four", status=1)
 
 
 def test_a_model_in_a_folder(ronri: Ronri, tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -121,6 +121,10 @@ class Found:
     confidence: float
     seconds: float
     sha256: str | None = None
+    # How much thinking was allowed, and the seed of its noise: what only networks have.
+    budget: "Budget | None" = None
+    seed: int = 0
+    energy: float | None = None
     # What only the exact solver has.
     guesses: int | None = None
     # What it took, in words.
@@ -142,6 +146,8 @@ class Found:
             "confidence": self.confidence,
             "ms": 1000 * self.seconds,
             "weights_sha256": self.sha256,
+            **({} if self.energy is None else {"energy": self.energy}),
+            **({} if self.budget is None else {"budget": asdict(self.budget), "seed": self.seed}),
             **({} if self.guesses is None else {"guesses": self.guesses}),
         }
 
@@ -273,6 +279,9 @@ def _think(
     effort = f"{loaded.name} thought for {steps} step{'s' * (steps != 1)}"
     if row_steps != steps:
         effort += f", {row_steps} row-steps in all"
+    energy = found.energy_of(0)
+    if energy is not None:
+        effort += f", energy {energy:.3g}"
     if console is None:
         effort += f", {1000 * seconds:.0f} ms"
     return Found(
@@ -285,6 +294,9 @@ def _think(
         steps=steps,
         row_steps=row_steps,
         confidence=float(found.confidence[0]),
+        energy=energy,
+        budget=budget,
+        seed=seed,
         seconds=seconds,
         sha256=loaded.sha256,
         effort=effort,

@@ -135,6 +135,8 @@ def test_the_chain_of_lowest_energy_wins(config: Config) -> None:
     energy = last.thought.energy.view(len(clues), 4)
     boards = last.thought.board.view(len(clues), 4, -1)
     assert torch.equal(found.board, boards[torch.arange(len(clues)), energy.argmin(dim=1)])
+    assert torch.equal(found.energy, energy.amin(dim=1))
+    assert found.energy_of(0) == float(energy[0].min())
 
 
 # Where thinking begins, and how it is disturbed.
