@@ -1,11 +1,14 @@
 """What the documents say is what is in the tree."""
 
 import hashlib
+import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+from rich.console import Console
+from torch import tensor
 
 import ablations
 import arms
@@ -24,11 +27,19 @@ import suites
 import training
 from ronri import loading, registry
 from ronri.data.sources import SUITES, open_set
+from ronri.reasoner import Budget
 from ronri.recipe import changed, from_plain
 from ronri.sudoku.board import parse
+from ronri.sudoku.geometry import NINE
+from ronri.terminal import pencil
+from ronri.terminal.thoughts import Observer
+from ronri.terminal.watching import picture
+from ronri.thinking import think
 from ronri.training.release import card_text
 
 ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text()
+ONE_STEP = Budget(steps=1)
 
 
 def test_the_rates_in_the_readme_are_those_of_the_result_file() -> None:
@@ -91,6 +102,10 @@ def test_the_default_recipe_made_the_released_weights(name: str) -> None:
     recipe = registry.recipe(name)
     card = json.loads((loading.RELEASED / name / "card.json").read_text())
     assert from_plain(type(recipe.model), card["settings"]) == recipe
+    network = registry.find(recipe.reasoner).build(recipe.model, recipe.geometry)
+    sizes = [(weight.numel(), weight.requires_grad) for weight in network.parameters()]
+    assert card["parameters"] == sum(size for size, _ in sizes)
+    assert card["trained"] == sum(size for size, trained in sizes if trained)
 
 
 def test_results_are_those_of_the_result_files() -> None:
@@ -184,6 +199,25 @@ def demo() -> str:
     found = re.search(r"^HARD := (\S+)$", (ROOT / "Makefile").read_text(), re.MULTILINE)
     assert found
     return found[1]
+
+
+def test_a_window_as_large_as_the_readme_says_shows_candidates() -> None:
+    """And a smaller one does not."""
+    told = re.search(r"window of (\d+) by (\d+)\s+or (\d+) by (\d+) characters", README)
+    assert told
+    clues = parse(demo())
+    (frame,) = think(loading.load("trm", device="cpu").reasoner, tensor(clues[None]), ONE_STEP)
+    moment = Observer(clues)(frame)
+
+    def lines(width: int, height: int) -> int:
+        console = Console(width=width, height=height, file=io.StringIO())
+        shown = picture(moment, ONE_STEP, "trm", width, height)
+        return len(console.render_lines(shown))
+
+    for width, height in (map(int, told.groups()[:2]), map(int, told.groups()[2:])):
+        assert pencil.extent(NINE)[1] <= lines(width, height) <= height
+        assert lines(width - 1, height) < pencil.extent(NINE)[1]
+        assert lines(width, height - 1) < pencil.extent(NINE)[1]
 
 
 def test_the_demo_is_one_puzzle() -> None:

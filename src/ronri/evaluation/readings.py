@@ -1,7 +1,5 @@
 """A reasoner's own readings (`Reasoner.diagnose`) of more puzzles than fit at a time."""
 
-from dataclasses import replace
-
 from ronri.data.stream import Batch
 from ronri.evaluation.chunks import in_chunks
 from ronri.reasoner import Reasoner
@@ -16,13 +14,7 @@ def read(reasoner: Reasoner, batch: Batch, *, max_rows: int = TOGETHER) -> dict[
     n = len(batch.keys)
 
     def look(part: slice) -> tuple[int, dict[str, float]]:
-        some = replace(
-            batch,
-            clues=batch.clues[part],
-            solutions=batch.solutions[part],
-            keys=batch.keys[part],
-            extras={name: extra[part] for name, extra in batch.extras.items()},
-        )
+        some = Batch(batch.clues[part], batch.solutions[part], batch.keys[part])
         return len(some.keys), reasoner.diagnose(some)
 
     total: dict[str, float] = {}

@@ -70,11 +70,9 @@ def release(run: Path, out: Path, *, name: str, recipe: str) -> dict[str, Any]:
 
 
 def size(card: dict[str, Any]) -> str:
-    """How many numbers it has, and how many of them follow gradients."""
+    """How many numbers it has, and how many of them gradients move, if not all."""
     every, trained = card["parameters"], card["trained"]
-    if every == trained:
-        return f"{every:,} parameters"
-    return f"{every:,} parameters ({trained:,} trained, the others follow them)"
+    return f"{every:,} parameters" + ("" if every == trained else f" ({trained:,} trained)")
 
 
 def _complain(line: str) -> None:
