@@ -30,7 +30,7 @@ from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
 from ronri.thinking import think
-from walks import Walk, down, from_the_truth, through_views, walk, without_slope
+from walks import ONE, controls, from_the_truth, through_views, walk
 
 FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
@@ -39,7 +39,6 @@ CHAINS, STEPS = 8, 64
 FOLLOWED, FEW = 6, 1000
 KEPT = "langevin"
 ENCODERS = ("encoder", "encoder-units")
-ONE = "one chain, begun at 0"
 
 
 def compare(
@@ -63,7 +62,7 @@ def compare(
         "the best chain, by the solution": moved.best(steps),
     }
     some = replace(puzzles, clues=puzzles.clues[:FEW], solutions=puzzles.solutions[:FEW])
-    few = _controls(loaded, some, chains, steps)
+    few = controls(loaded, some, chains, steps)
     flops = work.flops(float(chains), float(chains * steps))
     return {
         "suite": puzzles.name,
@@ -90,28 +89,6 @@ def compare(
         },
         "encoders": [_beside(encoder, puzzles, flops) for encoder in encoders],
     }
-
-
-def _controls(loaded: Loaded, some: Puzzles, chains: int, steps: int) -> dict[str, np.ndarray]:
-    """What is left of thinking without its slope, without its steps, without half its energy."""
-    looks = chains * steps
-
-    def walked(chains: int, steps: int) -> Walk:
-        return walk(loaded, some, chains, (steps,))
-
-    with without_slope(loaded):
-        still = walked(chains, steps).lowest(steps)
-    ways = {
-        "chains without a slope, the lowest": still,
-        # As many looks as all chains take together, at as many latents, none of which moves.
-        f"the lowest of {looks:,} latents that do not move": walked(looks, 1).lowest(1),
-        f"{ONE}, of these": walked(1, steps).one(0, steps),
-    }
-    with down(loaded, "consistency"):
-        ways[f"{ONE}, down consistency alone"] = walked(1, steps).one(0, steps)
-    with down(loaded, "penalty"):
-        ways[f"{ONE}, down broken rules alone"] = walked(1, steps).one(0, steps)
-    return ways
 
 
 def _solved(wrong: dict[str, np.ndarray]) -> dict[str, int]:

@@ -22,6 +22,7 @@ from ronri.thinking import think
 
 # Rows that a GPU thinks about at a time: chains, and views of an encoder. Others take fewer.
 ROWS, VIEW_ROWS = 4096, 32768
+ONE = "one chain, begun at 0"
 
 
 @dataclass(frozen=True)
@@ -152,6 +153,28 @@ def down(loaded: Loaded, part: Literal["consistency", "penalty"]) -> Iterator[No
         yield
     finally:
         del vars(landscape)["energy"]
+
+
+def controls(loaded: Loaded, some: Puzzles, chains: int, steps: int) -> dict[str, np.ndarray]:
+    """What is left of thinking without its slope, without its steps, without half its energy."""
+    looks = chains * steps
+
+    def walked(chains: int, steps: int) -> Walk:
+        return walk(loaded, some, chains, (steps,))
+
+    with without_slope(loaded):
+        still = walked(chains, steps).lowest(steps)
+    ways = {
+        "chains without a slope, the lowest": still,
+        # As many looks as all chains take together, at as many latents, none of which moves.
+        f"the lowest of {looks:,} latents that do not move": walked(looks, 1).lowest(1),
+        f"{ONE}, of these": walked(1, steps).one(0, steps),
+    }
+    with down(loaded, "consistency"):
+        ways[f"{ONE}, down consistency alone"] = walked(1, steps).one(0, steps)
+    with down(loaded, "penalty"):
+        ways[f"{ONE}, down broken rules alone"] = walked(1, steps).one(0, steps)
+    return ways
 
 
 def through_views(loaded: Loaded, puzzles: Puzzles, views: int) -> dict[str, np.ndarray]:
