@@ -2,11 +2,8 @@
 
 import csv
 import gzip
-import random
-from collections.abc import Callable
 from pathlib import Path
 
-import jaxtyping
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -24,7 +21,8 @@ from ronri.sudoku.board import (
     to_text,
 )
 from ronri.sudoku.geometry import FOUR, NINE, SIX, STANDARD, SYMBOLS, Geometry
-from ronri.sudoku.rules import is_consistent, is_solved, solves
+from ronri.sudoku.rules import is_solved, solves
+from written import FORMATS, ODD, rows_of
 
 
 @st.composite
@@ -38,87 +36,6 @@ def puzzles(draw: st.DrawFn, geometry: Geometry) -> np.ndarray:
 
 
 # --- formats -------------------------------------------------------------------------------
-
-
-def rows_of(line: str, geometry: Geometry) -> list[str]:
-    return [line[start : start + geometry.size] for start in range(0, len(line), geometry.size)]
-
-
-def boxed(line: str, geometry: Geometry, bar: str, gap: str = "") -> list[str]:
-    width = geometry.box_width
-    return [
-        bar.join(gap.join(row[start : start + width]) for start in range(0, len(row), width))
-        for row in rows_of(line, geometry)
-    ]
-
-
-def ruled(rows: list[str], geometry: Geometry, top: str, middle: str, bottom: str) -> str:
-    lines = [top]
-    for index, row in enumerate(rows):
-        if index and index % geometry.box_height == 0:
-            lines.append(middle)
-        lines.append(row)
-    return "\n".join([*lines, bottom])
-
-
-def simple_sudoku(line: str, geometry: Geometry) -> str:
-    """*-----------* with |---+---| inside."""
-    rows = [f"|{row}|" for row in boxed(line, geometry, "|")]
-    inner = len(rows[0]) - 2
-    stroke = "+".join(["-" * geometry.box_width] * (geometry.size // geometry.box_width))
-    return ruled(rows, geometry, f"*{'-' * inner}*", f"|{stroke}|", f"*{'-' * inner}*")
-
-
-def hodoku(line: str, geometry: Geometry) -> str:
-    """Corners drawn with dots, colons and apostrophes."""
-    rows = [f"| {row} |" for row in boxed(line, geometry, " | ", " ")]
-    stroke = ["-" * (2 * geometry.box_width + 1)] * (geometry.size // geometry.box_width)
-    return ruled(
-        rows,
-        geometry,
-        "." + ".".join(stroke) + ".",
-        ":" + "+".join(stroke) + ":",
-        "'" + "'".join(stroke) + "'",
-    )
-
-
-def plain_rules(line: str, geometry: Geometry) -> str:
-    """Ruled lines of nothing but strokes, as wide as a row with its bars."""
-    rows = boxed(line, geometry, " | ", " ")
-    stroke = "-" * len(rows[0])
-    return ruled(rows, geometry, "", stroke, "")
-
-
-def lists(line: str, geometry: Geometry) -> str:
-    return "[" + ", ".join(f"[{', '.join(row)}]" for row in rows_of(line, geometry)) + "]"
-
-
-FORMATS: dict[str, Callable[[str, Geometry], str]] = {
-    "line": lambda line, _: line,
-    "quoted": lambda line, _: f' "{line}" \n',
-    "apostrophes": lambda line, _: f"'{line}'",
-    "byte order mark": lambda line, _: f"\ufeff{line}\r\n",
-    "spaced": lambda line, _: " ".join(line),
-    "commas": lambda line, _: ",".join(line),
-    "commas and blanks": lambda line, _: ", ".join(line) + ",",
-    "tabs": lambda line, g: "\n".join("\t".join(row) for row in rows_of(line, g)),
-    "rows": lambda line, g: "\n".join(rows_of(line, g)),
-    "rows from Windows": lambda line, g: "\r\n".join(rows_of(line, g)) + "\r\n",
-    "rows from an old Macintosh": lambda line, g: "\r".join(rows_of(line, g)),
-    "rows far apart": lambda line, g: "\n\n  \n".join(f"  {row}\u00a0" for row in rows_of(line, g)),
-    "bars": lambda line, g: "\n".join(boxed(line, g, "|")),
-    "a bar at every cell": lambda line, g: "\n".join(f"|{'|'.join(r)}|" for r in rows_of(line, g)),
-    "quoted rows": lambda line, g: '"' + "\n".join(rows_of(line, g)) + '"',
-    "list": lambda line, _: f"[{', '.join(line)}]",
-    "lists": lists,
-    "lists on lines": lambda line, g: lists(line, g).replace("], [", "],\n ["),
-    "bare array": lambda line, g: lists(line, g).replace("], [", "]\n [").replace(",", ""),
-    "double lines": lambda line, g: ruled(boxed(line, g, "║"), g, "╔══╦══╗", "╠══╬══╣", "╚══╩══╝"),
-    "equals": lambda line, g: ruled(boxed(line, g, "|", " "), g, "=====", "=========", "====="),
-    "simple sudoku": simple_sudoku,
-    "hodoku": hodoku,
-    "plain rules": plain_rules,
-}
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -275,93 +192,6 @@ def test_a_geometry_that_does_not_fit_the_grid_is_refused() -> None:
         is_solved(parse(PUZZLE)[None], SIX)
     with pytest.raises(ValueError, match="no standard board has 25 cells"):
         to_text(np.zeros(25, np.uint8))
-
-
-# --- a hundred thousand broken texts -------------------------------------------------------------
-
-ODD = [*"0123456789.*_-+=|,:;'\"#[]()/ \t\r\n\0\x0b\x1b\x7f", *"aAgGxXzZ", "\u00a0", "\ufeff"]
-ODD += [
-    "é",
-    "│",
-    "─",
-    "┼",
-    "５",
-    "٣",
-    "\u2028",
-    "\u202e",
-    "\u0301",
-    "\ud800",
-    "\udcff",
-    "😀",
-    "\r\n",
-]
-
-
-def mangled(texts: list[str], chance: random.Random) -> str:
-    text = chance.choice(texts)
-    for _ in range(chance.choice((1, 1, 1, 2, 3, 10))):
-        i, j = sorted((chance.randrange(len(text) + 1), chance.randrange(len(text) + 1)))
-        odd = chance.choice(ODD)
-        kind = chance.randrange(9)
-        if kind == 0:
-            text = text[:i] + text[i + 1 :]
-        elif kind == 1:
-            text = text[:i] + odd + text[i:]
-        elif kind == 2:
-            text = text[:i] + odd + text[i + 1 :]
-        elif kind == 3:
-            text = text[:i] + text[j : j + 1] + text[i + 1 : j] + text[i : i + 1] + text[j + 1 :]
-        elif kind == 4:
-            text = text[:i] + text[j:]
-        elif kind == 5:
-            text = text[:j] + text[i:j] + text[j:]
-        elif kind == 6:
-            text = text.replace(chance.choice("123456789.|-\n"), odd)
-        elif kind == 7:
-            text = "".join(chance.choices(ODD, k=chance.choice((0, 1, 16, 36, 81))))
-        else:
-            text = "".join(chr(chance.randrange(0x110000)) for _ in range(chance.randrange(20)))
-    return text
-
-
-@pytest.mark.parametrize("geometry", [None, *STANDARD, Geometry(4, 4)], ids=str)
-def test_mangled_texts_give_a_grid_or_one_short_line(
-    geometry: Geometry | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Shapes are checked by the other tests; here their checks would take most of the time.
-    monkeypatch.setattr(jaxtyping.config, "jaxtyping_disable", True)
-    chance = random.Random(f"mangled {geometry}")
-    boards = STANDARD if geometry is None else (geometry,)
-    texts = []
-    for board in boards:
-        grid = shifted_grid(board)
-        grid[chance.sample(range(board.cells), board.cells // 2)] = 0
-        texts += [write(to_line(grid), board) for write in FORMATS.values()]
-        texts += [to_text(grid, board), to_text(grid, board, ascii_only=True)]
-    sizes = {board.cells: board.size for board in boards}
-    read = refused = 0
-    for _ in range(21_000):
-        text = mangled(texts, chance)
-        try:
-            grid = parse(text, geometry)
-        except PuzzleError as error:
-            refused += 1
-            message = str(error)
-            assert message.isprintable(), repr(message)
-            assert 0 < len(message) < 300
-        else:
-            read += 1
-            assert grid.dtype == np.uint8
-            assert grid.max() <= sizes[len(grid)]
-            assert is_consistent(grid[None], geometry).all()
-    # Both outcomes must really have been tried.
-    assert min(read, refused) > 1_000
-
-
-@pytest.mark.parametrize("text", ["1" * 10**7, "\n" * 10**6, "😀" * 10**6, "-+" * 10**6])
-def test_huge_texts_are_refused_in_one_short_line(text: str) -> None:
-    with pytest.raises(PuzzleError, match="too long to be one puzzle"):
-        parse(text)
 
 
 # --- many lines ------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from ronri.reasoners.enso.model import Enso
 from ronri.sudoku.geometry import FOUR
 from ronri.thinking import think
 from small_enso import CELLS, lessons, taught
-from walks import Walk, down, through_views, walk, without_slope
+from walks import ONE, Walk, down, through_views, walk, without_slope
 
 
 def test_what_is_picked_of_chains() -> None:
@@ -90,17 +90,17 @@ def test_everything_on_one_suite(
     assert found["few"]["n"] == 40
     readings = diagnosis(enso.reasoner, puzzles)
     assert found["solved"]["oracle z, from the solution"] == round(40 * readings["oracle"])
-    for way, steps in (("z = 0", 1), (langevin.ONE, 5)):
+    for way, steps in (("z = 0", 1), (ONE, 5)):
         trial = hold(enso, puzzles, Budget(steps=steps))
         assert 0 < trial.scores.puzzle_accuracy < 1
         assert found["solved"][way] == 40 - trial.scores.errors
         assert found["cells"][way] == pytest.approx(trial.scores.cell_accuracy)
-    assert found["solved"]["the best chain, by the solution"] >= found["solved"][langevin.ONE]
+    assert found["solved"]["the best chain, by the solution"] >= found["solved"][ONE]
     *_, first = think(enso.reasoner, torch.tensor(puzzles.clues), Budget(steps=1, samples=2))
     right = (first.thought.board == torch.tensor(puzzles.solutions)[first.puzzle]).all(dim=1)
     for way, sample in (("z = 0", 0), ("z from the prior", 1)):
         assert found["solved"][way] == int(right[first.sample == sample].sum())
-    assert found["few"]["solved"][f"{langevin.ONE}, of these"] == found["solved"][langevin.ONE]
+    assert found["few"]["solved"][f"{ONE}, of these"] == found["solved"][ONE]
     (beside,) = found["encoders"]
     assert (
         0 <= beside["flops_per_puzzle"] / found["flops_per_puzzle"] - 1 < 1 / (beside["views"] - 1)
@@ -108,7 +108,7 @@ def test_everything_on_one_suite(
     # The slope is back where it was.
     for key, value in enso.reasoner.state_dict().items():
         assert torch.equal(value, before[key]), key
-    many, more = ({"n": n, "solved": {langevin.ONE: right}} for n, right in ((10, 9), (100, 80)))
+    many, more = ({"n": n, "solved": {ONE: right}} for n, right in ((10, 9), (100, 80)))
     assert langevin.hardest([many, more]) == 1
     result: dict[str, Any] = {"suites": [found], "followed": langevin.followed(enso, puzzles, 4)}
     assert len(result["followed"]["walks"]) == langevin.FOLLOWED
