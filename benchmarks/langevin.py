@@ -30,14 +30,16 @@ from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
 from ronri.thinking import think
+from ronri.training.checkpoints import Checkpoints, read_snapshot
 from walks import ONE, controls, from_the_truth, through_views, walk
 
+PAGE = report.ROOT / "docs" / "enso.md"
 FIGURE = report.ROOT / "docs" / "enso.svg"
 SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
 CHAINS, STEPS = 8, 64
 # Puzzles whose every step is kept, for the figure, and those that are tried without a slope.
 FOLLOWED, FEW = 6, 1000
-KEPT = "langevin"
+KEPT, RUN5 = "langevin", "enso-run5"
 ENCODERS = ("encoder", "encoder-units")
 
 
@@ -166,19 +168,71 @@ DOCUMENT = {
     "z from the prior": ("", ""),
     "the chain of lowest energy": ("96.6 (94.6–97.9), of 500", "99.4"),
 }
+# What validation reads on the way, of one chain.
+READINGS = {
+    "oracle": "oracle z",
+    "zero": "z = 0",
+    "prior": "prior z",
+    "puzzle_accuracy": "thinking",
+}
 
 
 def document_text(result: dict[str, Any]) -> str:
-    """One suite, beside what the document reports of other puzzles."""
-    [suite] = result["suites"]
+    """One suite, beside what the document reports of other puzzles; and how the run got there."""
+    [suite], run = result["suites"], result["run"]
     head = (
         "in percent", "puzzles solved", "empty cells right", "document: puzzles", "document: cells",
     )  # fmt: skip
+    # The document's rows, then the controls that it does not have.
+    ways = [*DOCUMENT, *(way for way in suite["solved"] if way not in DOCUMENT)]
     lines = [
-        (way, share(suite["solved"][way], suite["n"]), f"{100 * suite['cells'][way]:.2f}", *theirs)
-        for way, theirs in DOCUMENT.items()
+        (
+            way,
+            share(suite["solved"][way], suite["n"]),
+            f"{100 * suite['cells'][way]:.2f}",
+            *DOCUMENT.get(way, ("", "")),
+        )
+        for way in ways
     ]
-    return report.table(head, lines)
+    few = suite["few"]
+    lines += [
+        (f"{way}, of {few['n']:,}", share(right, few["n"]), "", "", "")
+        for way, right in few["solved"].items()
+    ]
+    readings = [
+        (f"{one['step']:,}", *(f"{100 * one[f'validation.{name}']:.1f}" for name in READINGS))
+        for one in run["validations"]
+    ]
+    return (
+        f"{report.table(head, lines)}\n`enso-run5` after "
+        f"{run['step']:,} of {run['steps_in_run']:,} updates of {run['batch']:,}, "
+        f"{run['minutes']:.1f} minutes of training with compilation and validation on one "
+        f"{run['device']} (the document: 22 hours); {suite['chains']} chains of "
+        f"{suite['steps']} steps for each of {suite['n']:,} puzzles of `{suite['suite']}`, no "
+        f"check. By `python benchmarks/langevin.py RUN --kept-as {RUN5} --suites "
+        f"{suite['suite']} --steps {suite['steps']} --encoders` at commit "
+        f"`{(run['commit'] or '?')[:7]}`. On the way, of held-out puzzles, in percent, thinking "
+        f"being one chain of {run['recipe']['validation_steps']} steps:\n\n"
+        f"{report.table(('updates', *READINGS.values()), readings)}"
+    )
+
+
+def history(folder: Path) -> dict[str, Any] | None:
+    """How the run in a folder went; None where there is none, as for released weights."""
+    checkpoints = Checkpoints(folder)
+    best, last = checkpoints.best(), checkpoints.latest(print)
+    if best is None or last is None:
+        return None
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    names = ("recipe", "batch", "commit", "device", "data")
+    return {
+        "step": read_snapshot(best).step,
+        "steps_in_run": last.step,
+        "minutes": last.facts["seconds"] / 60,
+        "admitted": last.facts["admitted"],
+        **{name: last.facts[name] for name in names},
+        "validations": [line for line in lines if "validation.puzzle_accuracy" in line],
+    }
 
 
 def share(right: int, n: int) -> str:
@@ -200,6 +254,22 @@ def curve_text(result: dict[str, Any]) -> str:
             ]
         lines.append((mark, *cells))
     return report.table(head, lines)
+
+
+def page_text(result: dict[str, Any]) -> str:
+    """What is on the page: all ways, then more and more steps."""
+    suites = result["suites"]
+    first, encoders = suites[0], suites[0]["encoders"]
+    spent = " and ".join(f"`{one['reasoner']}` {one['views']:,} views" for one in encoders)
+    return (
+        f"{text(result)}\n{first['chains']} chains of {first['steps']} steps, "
+        f"{first['flops_per_puzzle'] / 1e9:.0f} GFLOP a puzzle, and no check; for that much "
+        f"{spent}. In brackets the 95 % interval. Weights "
+        f"`{result['weights_sha256'][:12]}` of `{result['reasoner']}`, on {result['device']} at "
+        f"commit `{(result['commit'] or '?')[:7]}`, by `python benchmarks/langevin.py --write`.\n"
+        f"\nMore steps, in percent: one chain, begun at 0; and of {first['chains']} chains the "
+        f"one of lowest energy.\n\n{curve_text(result)}"
+    )
 
 
 def draw(result: dict[str, Any], path: Path) -> None:
@@ -283,6 +353,7 @@ def main() -> None:
         "commit": commit(),
         "suites": suites,
         "followed": followed(loaded, played[hardest(suites)], options.steps),
+        "run": history(Path(options.name)),
     }
     print(text(result))
     print(curve_text(result))

@@ -1,7 +1,7 @@
 """Release weights with their card: `python benchmarks/release.py RUN --name trm --recipe trm`.
 
-`--rescore NAME` scores released weights again and renews their card; `--render` writes all cards
-and the table of the README anew from what was scored.
+`--rescore NAME` scores released weights again, on all suites or some, and renews their card;
+`--render` writes all cards and the table of the README anew from what was scored.
 """
 
 import argparse
@@ -48,6 +48,14 @@ def scores(folder: Path, suites: list[str], limit: int | None) -> list[dict[str,
             print(suite, budget, trial["puzzle_accuracy"], trial["errors"], flush=True)
             found.append(trial)
     return found
+
+
+def merged(before: list[dict[str, Any]], found: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Scores with those of some suites measured again, suites in their usual order."""
+    again = {score["data"] for score in found}
+    every = [score for score in before if score["data"] not in again] + found
+    order = dict(zip(SUITES, range(len(SUITES)), strict=True))
+    return sorted(every, key=lambda score: order.get(score["data"], len(order)))
 
 
 def shared(card: dict[str, Any], suites: list[str]) -> dict[str, int]:
@@ -150,8 +158,8 @@ def main() -> None:
         )
         # Before it is scored, too: if that is cut short, `--rescore` can go on.
         write_card(card, out)
-    card["shared"] = shared(card, options.suites)
-    card["scores"] = scores(out, options.suites, options.limit)
+    card["shared"] |= shared(card, options.suites)
+    card["scores"] = merged(card["scores"], scores(out, options.suites, options.limit))
     write_card(card, out)
 
 

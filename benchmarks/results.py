@@ -1,10 +1,10 @@
 """What result files say, written down: `python benchmarks/results.py`.
 
-`docs/RESULTS.md` and its figure, the cards of released weights, the table of the README and how
-long chains take in `docs/enso.md`.
+`docs/RESULTS.md` and its figure, the cards of released weights, the table of the README; in
+`docs/enso.md` how long chains take and what thinking is worth, with a figure.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py`,
-`ablations.py` and `chains.py` measured the rest.
+`ablations.py`, `chains.py` and `langevin.py` measured the rest.
 """
 
 import json
@@ -159,6 +159,10 @@ def nothing_wanted(_suite: str, _budget: Budget) -> None:
 def main() -> None:
     release.render()
     report.renew(chains.PAGE, "chains", chains.text(report.kept("chains")))
+    thought = report.kept(langevin.KEPT)
+    report.renew(langevin.PAGE, "langevin", langevin.page_text(thought))
+    report.renew(langevin.PAGE, "run5", langevin.document_text(report.kept(langevin.RUN5)))
+    langevin.draw(thought, langevin.FIGURE)
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)
 

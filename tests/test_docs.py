@@ -97,6 +97,17 @@ def test_scores_in_the_readme_are_those_of_the_card() -> None:
     assert report.block(release.PAGE, "scores") == release.summary(release.cards())
 
 
+def test_suites_that_are_scored_again_take_the_place_of_the_old_scores() -> None:
+    before = [
+        {"data": "everyday", "n": 1},
+        {"data": "minimal", "n": 1},
+        {"data": "minimal", "n": 2},
+    ]
+    found = [{"data": "hard", "n": 3}, {"data": "minimal", "n": 3}]
+    assert release.merged(before, found) == [before[0], found[1], found[0]]
+    assert release.merged([], found) == found[::-1]
+
+
 @pytest.mark.parametrize("name", loading.released())
 def test_the_default_recipe_made_the_released_weights(name: str) -> None:
     recipe = registry.recipe(name)
