@@ -2,7 +2,8 @@
 
 Fused kernels, the compiler and the recording of updates come on top of one another, with released
 weights, which are less forgiving than new ones. Learning rates are 0: every way sees the same
-weights and the same puzzles, update after update.
+weights and the same puzzles, update after update. All are compared with float32, and plain bfloat16
+tells how far off rounding alone may be.
 """
 
 import subprocess
@@ -22,7 +23,7 @@ import torch
 from ronri import loading, registry
 from ronri.data.generating import Order, fulfil
 from ronri.data.store import StoreWriter
-from ronri.nn import fused
+from ronri.nn import devices, fused
 from ronri.recipe import Data
 from ronri.sudoku.geometry import NINE
 from ronri.training.distributed import World
@@ -30,7 +31,7 @@ from ronri.training.material import gather
 from ronri.training.run import Run
 
 name, puzzles = sys.argv[1:]
-UPDATES, SEEN = 8, ("loss", "solved", "gradient_norm")
+UPDATES, SEEN = 8, ("loss", "solved")
 
 with StoreWriter(puzzles, NINE) as writer:
     fulfil(Order(count=2000, geometry=NINE, fewest_clues=24, most_clues=36), writer)
@@ -43,7 +44,8 @@ recipe = replace(
 world = World(0, 1, torch.device("cuda"))
 material = gather(recipe, print)
 
-def seen(fast, compiled, replayed):
+def seen(dtype, fast, compiled, replayed):
+    devices.compute_dtype = lambda device: dtype
     run = Run(recipe, world, recipe.batch, material)
     run.start_from(name)
     if compiled:
@@ -53,23 +55,29 @@ def seen(fast, compiled, replayed):
     with fused.switched(fast):
         rows = [run.update() for _ in range(UPDATES)]
     gradients = [weight.grad for weight in run.reasoner.parameters() if weight.grad is not None]
-    return torch.tensor([[float(row[key]) for key in SEEN] for row in rows]), gradients
+    found = torch.tensor([[float(row[key]) for key in SEEN] for row in rows])
+    return found, torch.cat([gradient.flatten().float() for gradient in gradients])
 
-plain, gradients = seen(False, False, False)
-print(f"{name}, plain\\n{plain}")
+def off(way):
+    # How far from float32: of each update the loss and what is solved; the gradient, in parts.
+    found, gradient = seen(*way)
+    apart = (found - exact).abs().amax(dim=0).tolist()
+    apart.append(float((gradient - exact_gradient).norm() / exact_gradient.norm()))
+    print(name, way, found, apart, flush=True)
+    return apart
+
+exact, exact_gradient = seen(torch.float32, False, False, False)
+print(name, exact, flush=True)
+# What may differ where rounding changes nothing: a little, and a few puzzles.
+LEAST = (0.01 * float(exact[:, 0].mean()), 5 / recipe.batch, 0.05)
+plain = off((torch.bfloat16, False, False, False))
+worse = []
 for way in ((True, False, False), (True, True, False), (True, True, True)):
-    found, others = seen(*way)
-    print(f"{name}, fused {way[0]}, compiled {way[1]}, replayed {way[2]}\\n{found}")
-    # Rounding to bfloat16 happens at other places: a puzzle more or less is solved.
-    torch.testing.assert_close(found[:, 0], plain[:, 0], rtol=0.02, atol=1e-3)
-    torch.testing.assert_close(found[:, 1], plain[:, 1], rtol=0.02, atol=5 / recipe.batch)
-    torch.testing.assert_close(found[:, 2], plain[:, 2], rtol=0.1, atol=1e-3)
-    alike = [
-        float(torch.cosine_similarity(one.flatten(), other.flatten(), dim=0))
-        for one, other in zip(gradients, others, strict=True)
-    ]
-    print("least cosine of gradients", min(alike))
-    assert min(alike) > 0.9
+    apart = off((torch.bfloat16, *way))
+    limits = [3 * rounding + least for rounding, least in zip(plain, LEAST)]
+    if any(far > limit for far, limit in zip(apart, limits)):
+        worse.append((way, apart, limits))
+assert not worse, worse
 """
 
 

@@ -26,10 +26,22 @@ def log_stablemax(logits: Float[Tensor, "*shape classes"]) -> Float[Tensor, "*sh
 def stablemax_cross_entropy(
     logits: Float[Tensor, "*shape classes"], labels: Int64[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
-    return -log_stablemax(logits).gather(-1, labels[..., None])[..., 0]
+    return -_at(labels, log_stablemax(logits))
 
 
 def softmax_cross_entropy(
     logits: Float[Tensor, "*shape classes"], labels: Int64[Tensor, "*shape"]
 ) -> Float[Tensor, "*shape"]:
-    return -F.log_softmax(logits.float(), dim=-1).gather(-1, labels[..., None])[..., 0]
+    return -_at(labels, F.log_softmax(logits.float(), dim=-1))
+
+
+def _at(
+    labels: Int64[Tensor, "*shape"], values: Float[Tensor, "*shape classes"]
+) -> Float[Tensor, "*shape"]:
+    """The value of each label. Classes are few, so all are looked at.
+
+    Picked by their index, compiled for a GPU by torch 2.11, they were those of other classes where
+    labels were computed from bytes; their gradient was right (docs/LOG.md).
+    """
+    classes = torch.arange(values.shape[-1], device=values.device)
+    return torch.where(labels[..., None] == classes, values, 0).sum(dim=-1)
