@@ -161,7 +161,6 @@ def main() -> None:
     report.renew(chains.PAGE, "chains", chains.text(report.kept("chains")))
     thought = report.kept(langevin.KEPT)
     report.renew(langevin.PAGE, "langevin", langevin.page_text(thought))
-    report.renew(langevin.PAGE, "run5", langevin.document_text(report.kept(langevin.RUN5)))
     langevin.draw(thought, langevin.FIGURE)
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)

@@ -17,6 +17,7 @@ import chains
 import game
 import importing
 import killing
+import langevin
 import laptop
 import latents
 import lessons
@@ -75,17 +76,34 @@ def test_lessons_in_the_documents_are_those_of_the_result_file() -> None:
         assert from_plain(type(recipe.model), one["recipe"] | {"seed": 0}) == recipe
 
 
-def test_the_figure_of_latents_is_that_of_the_result_file(tmp_path: Path) -> None:
+def test_figures_of_enso_are_those_of_the_result_files(tmp_path: Path) -> None:
     """As far as texts tell: how letters are drawn depends on the machine."""
-    found = report.kept("latents")
+    found, thought = report.kept("latents"), report.kept("langevin")
     assert [one["step"] for one in found["latents"]] == list(latents.SHOWN)
-    latents.draw(found, tmp_path / "again.svg")
-    texts = [
-        re.findall("<!-- (.*) -->", path.read_text())
-        for path in (tmp_path / "again.svg", latents.FIGURE)
-    ]
-    assert texts[0] == texts[1]
-    assert f"after {latents.SHOWN[-1]} updates" in texts[0]
+    latents.draw(found, tmp_path / latents.FIGURE.name)
+    langevin.draw(thought, tmp_path / langevin.FIGURE.name)
+    for figure, told in (
+        (latents.FIGURE, f"after {latents.SHOWN[-1]} updates"),
+        (langevin.FIGURE, f"{langevin.FOLLOWED} puzzles of {thought['followed']['suite']}"),
+    ):
+        again = (tmp_path / figure.name).read_text()
+        texts = [re.findall("<!-- (.*) -->", text) for text in (again, figure.read_text())]
+        assert texts[0] == texts[1]
+        assert any(told in text for text in texts[0])
+
+
+def test_thinking_was_measured_with_the_released_weights() -> None:
+    """Of Enso, and of the controls beside it."""
+    thought = report.kept("langevin")
+    hashes = {
+        name: json.loads((loading.RELEASED / name / "card.json").read_text())["sha256"]
+        for name in ("enso", *langevin.ENCODERS)
+    }
+    assert thought["weights_sha256"] == hashes["enso"]
+    for suite in thought["suites"]:
+        assert [(one["reasoner"], one["weights_sha256"]) for one in suite["encoders"]] == [
+            (name, hashes[name]) for name in langevin.ENCODERS
+        ]
 
 
 def test_scores_in_the_readme_are_those_of_the_card() -> None:
@@ -181,6 +199,7 @@ def test_what_was_measured_is_what_the_documents_say() -> None:
     for name, page, text in (
         ("carry", carry.PAGE, carry.text),
         ("chains", chains.PAGE, chains.text),
+        ("langevin", langevin.PAGE, langevin.page_text),
         ("laptop", laptop.PAGE, laptop.text),
         ("killing", killing.PAGE, killing.text),
         ("training", training.PAGE, training.text),
