@@ -58,11 +58,15 @@ def test_cross_entropies_are_minus_the_logarithm_of_the_right_class() -> None:
     soft = softmax_cross_entropy(logits, labels)
     expected = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     torch.testing.assert_close(soft, expected.view(5, 7))
+    # The same, as boards have it: bytes, counted from 1.
+    assert torch.equal(softmax_cross_entropy(logits, (labels + 1).to(torch.uint8), lowest=1), soft)
+    assert torch.equal(softmax_cross_entropy(logits, labels - 2, lowest=-2), soft)
     stable = stablemax_cross_entropy(logits, labels)
     for row in range(5):
         for column in range(7):
             right = stablemax(logits[row, column].tolist())[int(labels[row, column])]
             assert stable[row, column].exp().item() == pytest.approx(1 / right, rel=1e-9)
+    assert torch.equal(stablemax_cross_entropy(logits, labels + 1, lowest=1), stable)
 
 
 def test_low_precision_logits_are_summed_in_high_precision() -> None:

@@ -2,7 +2,7 @@
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int64
+from jaxtyping import Float, Integer
 from torch import Tensor
 
 
@@ -24,24 +24,26 @@ def log_stablemax(logits: Float[Tensor, "*shape classes"]) -> Float[Tensor, "*sh
 
 
 def stablemax_cross_entropy(
-    logits: Float[Tensor, "*shape classes"], labels: Int64[Tensor, "*shape"]
+    logits: Float[Tensor, "*shape classes"], labels: Integer[Tensor, "*shape"], lowest: int = 0
 ) -> Float[Tensor, "*shape"]:
-    return -_at(labels, log_stablemax(logits))
+    """`lowest` is the label of the first class: boards count digits from 1."""
+    return -_at(labels, log_stablemax(logits), lowest)
 
 
 def softmax_cross_entropy(
-    logits: Float[Tensor, "*shape classes"], labels: Int64[Tensor, "*shape"]
+    logits: Float[Tensor, "*shape classes"], labels: Integer[Tensor, "*shape"], lowest: int = 0
 ) -> Float[Tensor, "*shape"]:
-    return -_at(labels, F.log_softmax(logits.float(), dim=-1))
+    """`lowest` is the label of the first class: boards count digits from 1."""
+    return -_at(labels, F.log_softmax(logits.float(), dim=-1), lowest)
 
 
 def _at(
-    labels: Int64[Tensor, "*shape"], values: Float[Tensor, "*shape classes"]
+    labels: Integer[Tensor, "*shape"], values: Float[Tensor, "*shape classes"], lowest: int
 ) -> Float[Tensor, "*shape"]:
     """The value of each label. Classes are few, so all are looked at.
 
-    Picked by their index, compiled for a GPU by torch 2.11, they were those of other classes where
-    labels were computed from bytes; their gradient was right (docs/LOG.md).
+    Nothing is added to labels, and none is an index: where labels are bytes, Triton 3.6 counts in
+    pairs of 16 bits, and some came out as their neighbours (docs/LOG.md).
     """
-    classes = torch.arange(values.shape[-1], device=values.device)
+    classes = torch.arange(lowest, lowest + values.shape[-1], device=values.device)
     return torch.where(labels[..., None] == classes, values, 0).sum(dim=-1)

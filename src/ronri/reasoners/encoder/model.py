@@ -120,7 +120,7 @@ class Encoder(Reasoner):
         return {"loss": float(self._loss(self(batch.clues), batch).mean())}
 
     def _loss(self, logits: Float[Tensor, "B L digits"], batch: Batch) -> Float[Tensor, "B"]:
-        return softmax_cross_entropy(logits, batch.solutions.long() - 1).mean(dim=1)
+        return softmax_cross_entropy(logits, batch.solutions, lowest=1).mean(dim=1)
 
     def thinking_parts(self) -> Sequence[nn.Module]:
         return (self.network,)

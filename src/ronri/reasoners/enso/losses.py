@@ -40,7 +40,7 @@ def decode_loss(
 ) -> Float[Tensor, "B"]:
     """Cross-entropy of a row's empty cells, their mean: what is given need not be learned."""
     empty = (clues == 0).float()
-    each = softmax_cross_entropy(logits, solutions.long() - 1)
+    each = softmax_cross_entropy(logits, solutions, lowest=1)
     return (each * empty).sum(dim=1) / empty.sum(dim=1).clamp(min=1)
 
 

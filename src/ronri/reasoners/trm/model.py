@@ -286,8 +286,9 @@ class TRM(Reasoner):
         """Mean over all cells, clues included: these have to be said too."""
         stable = self.config.cross_entropy == "stablemax"
         loss = stablemax_cross_entropy if stable else softmax_cross_entropy
-        first = logits.shape[-1] - self.geometry.size
-        return loss(logits, solutions.long() - 1 + first).mean(dim=1).float()
+        # Digits are the last classes.
+        lowest = 1 + self.geometry.size - logits.shape[-1]
+        return loss(logits, solutions, lowest).mean(dim=1).float()
 
     def _halts(
         self, q_halt: Float[Tensor, "B"], steps: Int64[Tensor, "B"], keys: Int64[Tensor, "B"]

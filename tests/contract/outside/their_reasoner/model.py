@@ -42,7 +42,7 @@ class Votes(Reasoner):
 
     def training_step(self, batch: Batch, carry: Any, progress: Tensor) -> Lesson:
         del progress
-        loss = softmax_cross_entropy(self(batch.clues), batch.solutions.long() - 1).mean(dim=1)
+        loss = softmax_cross_entropy(self(batch.clues), batch.solutions, lowest=1).mean(dim=1)
         return Lesson(global_mean(loss), carry)
 
     @torch.no_grad()
