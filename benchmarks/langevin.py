@@ -30,7 +30,6 @@ from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
 from ronri.reasoner import Budget
 from ronri.thinking import think
-from ronri.training.checkpoints import Checkpoints, read_snapshot
 from walks import ONE, controls, from_the_truth, through_views, walk
 
 PAGE = report.ROOT / "docs" / "enso.md"
@@ -39,7 +38,7 @@ SUITES = ("everyday", "minimal", "kaggle3m", "clue17")
 CHAINS, STEPS = 8, 64
 # Puzzles whose every step is kept, for the figure, and those that are tried without a slope.
 FOLLOWED, FEW = 6, 1000
-KEPT, RUN5 = "langevin", "enso-run5"
+KEPT = "langevin"
 ENCODERS = ("encoder", "encoder-units")
 
 
@@ -161,80 +160,6 @@ def text(result: dict[str, Any]) -> str:
     return report.table(head, lines)
 
 
-# What the document says of its fifth run: with z from the solution, and by thinking.
-DOCUMENT = {
-    "oracle z, from the solution": ("95.6", "99.3"),
-    "z = 0": ("", ""),
-    "z from the prior": ("", ""),
-    "the chain of lowest energy": ("96.6 (94.6–97.9), of 500", "99.4"),
-}
-# What validation reads on the way, of one chain.
-READINGS = {
-    "oracle": "oracle z",
-    "zero": "z = 0",
-    "prior": "prior z",
-    "puzzle_accuracy": "thinking",
-}
-
-
-def document_text(result: dict[str, Any]) -> str:
-    """One suite, beside what the document reports of other puzzles; and how the run got there."""
-    [suite], run = result["suites"], result["run"]
-    head = (
-        "in percent", "puzzles solved", "empty cells right", "document: puzzles", "document: cells",
-    )  # fmt: skip
-    # The document's rows, then the controls that it does not have.
-    ways = [*DOCUMENT, *(way for way in suite["solved"] if way not in DOCUMENT)]
-    lines = [
-        (
-            way,
-            share(suite["solved"][way], suite["n"]),
-            f"{100 * suite['cells'][way]:.2f}",
-            *DOCUMENT.get(way, ("", "")),
-        )
-        for way in ways
-    ]
-    few = suite["few"]
-    lines += [
-        (f"{way}, of {few['n']:,}", share(right, few["n"]), "", "", "")
-        for way, right in few["solved"].items()
-    ]
-    readings = [
-        (f"{one['step']:,}", *(f"{100 * one[f'validation.{name}']:.1f}" for name in READINGS))
-        for one in run["validations"]
-    ]
-    return (
-        f"{report.table(head, lines)}\n`enso-run5` after "
-        f"{run['step']:,} of {run['steps_in_run']:,} updates of {run['batch']:,}, "
-        f"{run['minutes']:.1f} minutes of training with compilation and validation on one "
-        f"{run['device']} (the document: 22 hours); {suite['chains']} chains of "
-        f"{suite['steps']} steps for each of {suite['n']:,} puzzles of `{suite['suite']}`, no "
-        f"check. By `python benchmarks/langevin.py RUN --kept-as {RUN5} --suites "
-        f"{suite['suite']} --steps {suite['steps']} --encoders` at commit "
-        f"`{(run['commit'] or '?')[:7]}`. On the way, of held-out puzzles, in percent, thinking "
-        f"being one chain of {run['recipe']['validation_steps']} steps:\n\n"
-        f"{report.table(('updates', *READINGS.values()), readings)}"
-    )
-
-
-def history(folder: Path) -> dict[str, Any] | None:
-    """How the run in a folder went; None where there is none, as for released weights."""
-    checkpoints = Checkpoints(folder)
-    best, last = checkpoints.best(), checkpoints.latest(print)
-    if best is None or last is None:
-        return None
-    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
-    names = ("recipe", "batch", "commit", "device", "data")
-    return {
-        "step": read_snapshot(best).step,
-        "steps_in_run": last.step,
-        "minutes": last.facts["seconds"] / 60,
-        "admitted": last.facts["admitted"],
-        **{name: last.facts[name] for name in names},
-        "validations": [line for line in lines if "validation.puzzle_accuracy" in line],
-    }
-
-
 def share(right: int, n: int) -> str:
     low, high = wilson(right, n)
     return f"{100 * right / n:.2f} ({100 * low:.2f}–{100 * high:.2f})"
@@ -322,8 +247,7 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--compile", action="store_true", help="as `ronri eval` does")
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
-    parser.add_argument("--write", action="store_true", help="keep the result")
-    parser.add_argument("--kept-as", default=KEPT, help="under another name, and without a figure")
+    parser.add_argument("--write", action="store_true", help="keep the result, draw the figure")
     options = parser.parse_args()
     if options.chains < 2:
         parser.error("there are at least two chains: one begins at 0, the others do not")
@@ -353,16 +277,14 @@ def main() -> None:
         "commit": commit(),
         "suites": suites,
         "followed": followed(loaded, played[hardest(suites)], options.steps),
-        "run": history(Path(options.name)),
     }
     print(text(result))
     print(curve_text(result))
     if options.out:
         options.out.write_text(json.dumps(result, indent=2) + "\n")
     if options.write:
-        report.keep(options.kept_as, result)
-        if options.kept_as == KEPT:
-            draw(result, FIGURE)
+        report.keep(KEPT, result)
+        draw(result, FIGURE)
 
 
 if __name__ == "__main__":

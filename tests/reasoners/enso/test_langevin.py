@@ -7,22 +7,18 @@ from typing import Any, Literal
 import numpy as np
 import pytest
 import torch
-from rich.console import Console
 
 import langevin
-from ronri import loading, registry
+from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.trials import Puzzles, diagnosis, hold
 from ronri.loading import Loaded
 from ronri.reasoner import Budget, Reasoner
 from ronri.reasoners.encoder.config import Config
 from ronri.reasoners.encoder.model import Encoder
-from ronri.reasoners.enso.config import Config as EnsoConfig
 from ronri.reasoners.enso.model import Enso
-from ronri.recipe import changed, from_plain
 from ronri.sudoku.geometry import FOUR
 from ronri.thinking import think
-from ronri.training.loop import train
 from small_enso import CELLS, lessons, taught
 from walks import ONE, Walk, down, through_views, walk, without_slope
 
@@ -123,50 +119,6 @@ def test_everything_on_one_suite(
     page = langevin.page_text(result | named)
     assert langevin.text(result) in page
     assert langevin.curve_text(result) in page
-    beside_text = langevin.document_text(result | {"run": A_RUN})
-    # The document's four rows first; then the others, and those of a few puzzles.
-    rows = beside_text.split("\n\n")[0].splitlines()[2:]
-    assert len(rows) == len(found["solved"]) + len(found["few"]["solved"])
-    assert [row.split(" | ")[0].strip("| ") for row in rows[:4]] == list(langevin.DOCUMENT)
-    assert "after 2 of 4 updates of 8, 0.5 minutes" in beside_text
-    assert "| 2 | 50.0 | 0.0 | 12.5 | 25.0 |" in beside_text
-
-
-A_RUN: dict[str, Any] = {
-    "step": 2,
-    "steps_in_run": 4,
-    "batch": 8,
-    "minutes": 0.5,
-    "device": "cpu",
-    "commit": None,
-    "recipe": {"validation_steps": 3},
-    "validations": [
-        {
-            "step": 2,
-            "validation.oracle": 0.5,
-            "validation.zero": 0.0,
-            "validation.prior": 0.125,
-            "validation.puzzle_accuracy": 0.25,
-        }
-    ],
-}
-
-
-def test_how_a_run_went(tmp_path: Path) -> None:
-    assert langevin.history(tmp_path) is None
-    changes = {"steps": 4, "batch": 8, "validate_every": 2, "validation_steps": 3}
-    recipe = changed(registry.recipe("enso-mini4"), changes)
-    train(recipe, tmp_path, device="cpu", console=Console(quiet=True))
-    run = langevin.history(tmp_path)
-    assert run is not None
-    assert run.keys() > A_RUN.keys()
-    assert (run["steps_in_run"], run["batch"], run["device"]) == (4, 8, "cpu")
-    assert from_plain(EnsoConfig, run["recipe"]) == recipe
-    assert [one["step"] for one in run["validations"]] == [2, 4]
-    assert run["validations"][0].keys() > A_RUN["validations"][0].keys()
-    solved = {one["step"]: one["validation.puzzle_accuracy"] for one in run["validations"]}
-    assert solved[run["step"]] == max(solved.values())
-    assert 0 < run["minutes"] < 10
 
 
 def test_without_a_slope_only_noise_moves_a_chain(taught_enso: Loaded, puzzles: Puzzles) -> None:

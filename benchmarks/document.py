@@ -1,0 +1,151 @@
+"""The document's runs of Enso: `python benchmarks/document.py [RUN] [--write]`, on a GPU.
+
+Trains one of them for some minutes, and sets what it solves beside what the document reports of it.
+Stopped by Ctrl+C, it goes on from there when it is started again with the same settings.
+"""
+
+import argparse
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import langevin
+import report
+from ronri import loading, registry
+from ronri.data.sources import open_set
+from ronri.evaluation.commit import commit
+from ronri.evaluation.trials import Puzzles
+from ronri.recipe import Recipe, changed
+from ronri.training.checkpoints import Checkpoints, read_snapshot
+from ronri.training.loop import train
+
+PAGE = report.ROOT / "docs" / "enso.md"
+CHAINS, STEPS = 8, 50
+ORACLE, THINKING = "oracle z, from the solution", "the chain of lowest energy"
+# What the document says of its runs: puzzles and cells, with z from the solution and by thinking.
+DOCUMENT = {
+    "enso-run4": {"hours": "7", ORACLE: ("82.5", "97.6"), THINKING: ("83.5", "97.8")},
+    "enso-run5": {
+        "hours": "22",
+        ORACLE: ("95.6", "99.3"),
+        THINKING: ("96.6 (94.6–97.9), of 500", "99.4"),
+    },
+}
+# These come first.
+ROWS = (ORACLE, "z = 0", "z from the prior", THINKING)
+# What validation reads on the way, of one chain.
+READINGS = {"oracle": "oracle z", "zero": "z = 0", "prior": "prior z"}
+THOUGHT = "puzzle_accuracy"
+
+
+def history(folder: Path) -> dict[str, Any]:
+    """How a run went."""
+    checkpoints = Checkpoints(folder)
+    best, last = checkpoints.best(), checkpoints.latest(print)
+    if best is None or last is None:
+        raise ValueError(f"{folder} has no validated checkpoint: train it until it has one")
+    lines = [json.loads(line) for line in (folder / "log.jsonl").read_text().splitlines()]
+    names = ("recipe", "batch", "commit", "device", "data")
+    return {
+        "step": read_snapshot(best).step,
+        "steps_in_run": last.step,
+        "minutes": last.facts["seconds"] / 60,
+        "admitted": last.facts["admitted"],
+        **{name: last.facts[name] for name in names},
+        "validations": [line for line in lines if f"validation.{THOUGHT}" in line],
+    }
+
+
+def measure(
+    recipe: Recipe[Any], folder: Path, puzzles: Puzzles, chains: int, steps: int, device: str | None
+) -> dict[str, Any] | None:
+    """Train, or go on; then everything that chains solve. None if training was interrupted."""
+    if train(recipe, folder, resume=True, device=device).stopped == "interrupted":
+        return None
+    loaded = loading.load(folder, device=device)
+    place = loaded.reasoner.device
+    return {
+        "run": history(folder),
+        "weights_sha256": loaded.sha256,
+        "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
+        "commit": commit(),
+        "suite": langevin.compare(loaded, [], puzzles, chains, steps),
+    }
+
+
+def text(name: str, result: dict[str, Any]) -> str:
+    """What it solves, beside what the document reports of other puzzles; and how it got there."""
+    suite, run, theirs = result["suite"], result["run"], DOCUMENT[name]
+    # The document has no controls.
+    ways = [*ROWS, *(way for way in suite["solved"] if way not in ROWS)]
+    lines = [
+        (
+            way,
+            langevin.share(suite["solved"][way], suite["n"]),
+            f"{100 * suite['cells'][way]:.2f}",
+            *theirs.get(way, ("", "")),
+        )
+        for way in ways
+    ]
+    few = suite["few"]
+    lines += [
+        (f"{way}, of {few['n']:,}", langevin.share(right, few["n"]), "", "", "")
+        for way, right in few["solved"].items()
+    ]
+    head = (
+        f"`{name}`, in percent", "puzzles solved", "empty cells right", "document: puzzles",
+        "document: cells",
+    )  # fmt: skip
+    readings = [
+        (
+            f"{one['step']:,}",
+            *(f"{100 * one[f'validation.{reading}']:.1f}" for reading in (*READINGS, THOUGHT)),
+            f"{100 * one['validation.cell_accuracy']:.1f}",
+        )
+        for one in run["validations"]
+    ]
+    return (
+        f"{report.table(head, lines)}\nAfter {run['step']:,} of {run['steps_in_run']:,} updates of "
+        f"{run['batch']:,} puzzles, in {run['minutes']:.1f} minutes on one {run['device']}, "
+        f"compilation and validation included (the document: {theirs['hours']} hours). "
+        f"{suite['chains']} chains of {suite['steps']} steps for each of {suite['n']:,} puzzles of "
+        f"`{suite['suite']}`, no check; weights `{result['weights_sha256'][:12]}`, at commit "
+        f"`{(run['commit'] or '?')[:7]}`, by `python benchmarks/document.py {name} --minutes "
+        f"{run['recipe']['minutes']:g} --write`. On the way, in percent of held-out puzzles, "
+        f"thinking being one chain of {run['recipe']['validation_steps']} steps:\n\n"
+        + report.table(("updates", *READINGS.values(), "thinking", "its cells"), readings)
+    )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("name", nargs="?", choices=DOCUMENT, default="enso-run5")
+    parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument("--run", type=Path, help="its folder, if not runs/NAME")
+    parser.add_argument("--suite", default="everyday")
+    parser.add_argument("--limit", type=int, help="only its first puzzles")
+    parser.add_argument("--device")
+    parser.add_argument("--out", type=Path, help="write the result here as JSON")
+    parser.add_argument("--write", action="store_true", help="keep the result")
+    options = parser.parse_args()
+    folder = options.run or report.ROOT / "runs" / options.name
+    try:
+        recipe = changed(registry.recipe(options.name), {"minutes": options.minutes})
+        puzzles = Puzzles.of(options.suite, open_set(options.suite), options.limit)
+        result = measure(recipe, folder, puzzles, CHAINS, STEPS, options.device)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if result is None:
+        print(f"interrupted: start it again to go on, {folder} holds what there is")
+        return
+    print(text(options.name, result))
+    if options.out:
+        options.out.write_text(json.dumps(result, indent=2) + "\n")
+    if options.write:
+        report.keep(options.name, result)
+
+
+if __name__ == "__main__":
+    main()
