@@ -119,6 +119,16 @@ def text(name: str, result: dict[str, Any]) -> str:
     )
 
 
+def page_text() -> str:
+    """What is on the page: the runs that were kept, and which have not been made."""
+    made = [name for name in DOCUMENT if (report.RESULTS / f"{name}.json").exists()]
+    parts = [text(name, report.kept(name)) for name in made]
+    missing = [f"`{name}`" for name in DOCUMENT if name not in made]
+    if missing:
+        parts.append(f"Not made yet: {' and '.join(missing)} ([log](LOG.md)).\n")
+    return "\n".join(parts)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", choices=DOCUMENT, default="enso-run5")

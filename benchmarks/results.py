@@ -1,10 +1,11 @@
 """What result files say, written down: `python benchmarks/results.py`.
 
 `docs/RESULTS.md` and its figure, the cards of released weights, the table of the README; in
-`docs/enso.md` how long chains take and what thinking is worth, with a figure.
+`docs/enso.md` what the document's runs come to here, how long chains take and what thinking is
+worth, with a figure.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py`,
-`ablations.py`, `chains.py` and `langevin.py` measured the rest.
+`ablations.py`, `document.py`, `chains.py` and `langevin.py` measured the rest.
 """
 
 import json
@@ -14,6 +15,7 @@ from typing import Any
 import ablations
 import chains
 import curve
+import document
 import langevin
 import release
 import report
@@ -158,6 +160,7 @@ def nothing_wanted(_suite: str, _budget: Budget) -> None:
 
 def main() -> None:
     release.render()
+    report.renew(document.PAGE, "document", document.page_text())
     report.renew(chains.PAGE, "chains", chains.text(report.kept("chains")))
     thought = report.kept(langevin.KEPT)
     report.renew(langevin.PAGE, "langevin", langevin.page_text(thought))

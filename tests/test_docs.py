@@ -14,6 +14,7 @@ import ablations
 import arms
 import carry
 import chains
+import document
 import game
 import importing
 import killing
@@ -205,6 +206,7 @@ def test_what_was_measured_is_what_the_documents_say() -> None:
         ("training", training.PAGE, training.text),
     ):
         assert report.block(page, name) == text(report.kept(name))
+    assert report.block(document.PAGE, "document") == document.page_text()
     assert report.kept("killing")["identical"]
 
 

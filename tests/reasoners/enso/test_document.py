@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 import document
+import report
 from ronri import registry
 from ronri.data.sources import open_set
 from ronri.evaluation.trials import Puzzles
@@ -73,3 +74,17 @@ def test_rows_stand_beside_those_of_the_document(result: dict[str, Any]) -> None
     first = run["validations"][0]
     told = (first[f"validation.{name}"] for name in ("oracle", "zero", "prior", "puzzle_accuracy"))
     assert f"| 2 | {' | '.join(f'{100 * one:.1f}' for one in told)} |" in text
+
+
+def test_the_page_tells_of_runs_that_were_kept_and_of_those_that_were_not(
+    tmp_path: Path, result: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(report, "RESULTS", tmp_path)
+    assert document.page_text() == "Not made yet: `enso-run4` and `enso-run5` ([log](LOG.md)).\n"
+    result = result | {"run": result["run"] | {"recipe": result["run"]["recipe"] | {"minutes": 20}}}
+    report.keep("enso-run5", result)
+    first, rest = document.page_text().split("Not made yet: ")
+    assert first == document.text("enso-run5", result) + "\n"
+    assert rest == "`enso-run4` ([log](LOG.md)).\n"
+    report.keep("enso-run4", result)
+    assert "Not made yet" not in document.page_text()
