@@ -94,7 +94,7 @@ def text(result: dict[str, Any]) -> str:
         f"{result['flops_per_puzzle'] / 1e12:.2f} TFLOP a puzzle, on {result['device']} with "
         f"torch {result['torch']}. In all is with what comes before: loading, compiling, a first "
         f"step. By `python benchmarks/chains.py --write` at commit "
-        f"`{(result['commit'] or '?')[:7]}`.\n"
+        f"{report.version(result['commit'])}.\n"
     )
 
 

@@ -191,7 +191,7 @@ def page_text(result: dict[str, Any]) -> str:
         f"{first['flops_per_puzzle'] / 1e9:.0f} GFLOP a puzzle, and no check; for that much "
         f"{spent}. In brackets the 95 % interval. Weights "
         f"`{result['weights_sha256'][:12]}` of `{result['reasoner']}`, on {result['device']} at "
-        f"commit `{(result['commit'] or '?')[:7]}`, by `python benchmarks/langevin.py --write`.\n"
+        f"commit {report.version(result['commit'])}, by `python benchmarks/langevin.py --write`.\n"
         f"\nMore steps, in percent: one chain, begun at 0; and of {first['chains']} chains the "
         f"one of lowest energy.\n\n{curve_text(result)}"
     )

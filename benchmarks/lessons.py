@@ -122,7 +122,7 @@ def text(found: dict[str, Any]) -> str:
         f"{recipe['validation_steps']} steps of one chain without noise. *Best by* is the "
         f"checkpoint with the highest accuracy, or with the lowest energy of the truth. *Alarms*: "
         f"runs that were warned of a collapse at their end. By `python benchmarks/lessons.py "
-        f"--write` at commit `{found['commit'][:7]}`.\n"
+        f"--write` at commit {report.version(found['commit'])}.\n"
     )
 
 

@@ -87,7 +87,7 @@ def summary(cards: list[dict[str, Any]]) -> str:
         notes.append(
             f"- `{card['name']}`: {size(card)}, trained for "
             f"{card['minutes']:.2f} minutes, compilation and validation included, on "
-            f"{card['processes']} × {card['device']} at commit `{(card['commit'] or '?')[:7]}`: "
+            f"{card['processes']} × {card['device']} at commit {report.version(card['commit'])}: "
             f"[the card](src/ronri/weights/{card['name']}/card.md).{touched(card)}\n"
         )
     head = ("solved, in percent", *(f"`{suite}` ({n:,})" for suite, n in suites.items()))

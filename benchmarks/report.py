@@ -36,6 +36,14 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
+def version(commit: str | None) -> str:
+    """A commit as pages tell it, and whether anything had been changed since."""
+    if commit is None:
+        return "unknown"
+    short = f"`{commit[:7]}`"
+    return f"{short} and what was changed since" if commit.endswith("-dirty") else short
+
+
 def _parts(page: Path, name: str) -> tuple[str, str, str]:
     before, rest = page.read_text().split(_begin(name))
     inside, after = rest.split(_end(name))

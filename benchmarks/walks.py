@@ -4,7 +4,6 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Literal
 
 import numpy as np
 import torch
@@ -139,14 +138,16 @@ def without_slope(loaded: Loaded) -> Iterator[None]:
 
 
 @contextmanager
-def down(loaded: Loaded, part: Literal["consistency", "penalty"]) -> Iterator[None]:
-    """Only one part of the energy has a slope, and is told as the energy."""
+def weighing(loaded: Loaded, *, consistency: float = 1.0, penalty: float = 1.0) -> Iterator[None]:
+    """The parts of the energy weigh so many times what they do, in its slope and as it is told."""
     landscape = _enso(loaded).landscape
-    plain, other = landscape.energy, {"consistency": "penalty", "penalty": "consistency"}[part]
+    plain = landscape.energy
 
     def energy(*where: Tensor, twice: bool = False) -> Energy:
         there = plain(*where, twice=twice)
-        return replace(there, **{other: torch.zeros_like(getattr(there, other))})
+        return replace(
+            there, consistency=consistency * there.consistency, penalty=penalty * there.penalty
+        )
 
     vars(landscape)["energy"] = energy
     try:
@@ -170,9 +171,9 @@ def controls(loaded: Loaded, some: Puzzles, chains: int, steps: int) -> dict[str
         f"the lowest of {looks:,} latents that do not move": walked(looks, 1).lowest(1),
         f"{ONE}, of these": walked(1, steps).one(0, steps),
     }
-    with down(loaded, "consistency"):
+    with weighing(loaded, penalty=0.0):
         ways[f"{ONE}, down consistency alone"] = walked(1, steps).one(0, steps)
-    with down(loaded, "penalty"):
+    with weighing(loaded, consistency=0.0):
         ways[f"{ONE}, down broken rules alone"] = walked(1, steps).one(0, steps)
     return ways
 

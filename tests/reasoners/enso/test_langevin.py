@@ -2,13 +2,14 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 
 import langevin
+import rules
 from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.trials import Puzzles, diagnosis, hold
@@ -20,7 +21,7 @@ from ronri.reasoners.enso.model import Enso
 from ronri.sudoku.geometry import FOUR
 from ronri.thinking import think
 from small_enso import CELLS, lessons, taught
-from walks import ONE, Walk, down, through_views, walk, without_slope
+from walks import ONE, Walk, through_views, walk, weighing, without_slope
 
 
 def test_what_is_picked_of_chains() -> None:
@@ -135,27 +136,48 @@ def test_without_a_slope_only_noise_moves_a_chain(taught_enso: Loaded, puzzles: 
     assert np.array_equal(plain.energy, again.energy)
 
 
+@pytest.mark.parametrize("times", [1.0, 30.0])
 @pytest.mark.parametrize("part", ["consistency", "penalty"])
 def test_down_one_part_of_the_energy(
-    part: Literal["consistency", "penalty"], taught_enso: Loaded, puzzles: Puzzles
+    part: str, times: float, taught_enso: Loaded, puzzles: Puzzles
 ) -> None:
-    with down(taught_enso, part):
+    others = {"consistency": 0.0, "penalty": 0.0} | {part: times}
+    with weighing(taught_enso, **others):
         found = walk(taught_enso, puzzles, 1, (1, 2))
     enso = taught_enso.reasoner
     assert isinstance(enso, Enso)
     land, clues = enso.landscape, torch.tensor(puzzles.clues)
     context = land.known(clues, torch.float32)
     heat = land.heat(torch.tensor([0]))
-    weights = {"consistency": torch.ones(1), "penalty": land.weight(heat)}
+    weights = {"consistency": times * torch.ones(1), "penalty": times * land.weight(heat)}
     at = land.nowhere(len(clues)).requires_grad_()
     height = weights[part] * getattr(land.energy(clues, context, at), part)
     (way,) = torch.autograd.grad(height.sum(), at)
     there = land.energy(clues, context, at - land.log_step_size.exp() * way)
-    told = {"consistency": 1.0, "penalty": enso.config.penalty}[part] * getattr(there, part)
+    told = times * {"consistency": 1.0, "penalty": enso.config.penalty}[part]
+    told = told * getattr(there, part)
     np.testing.assert_allclose(found.energy[1, :, 0], told.detach(), rtol=1e-3, atol=1e-5)
     np.testing.assert_allclose(found.broken[1, :, 0], there.penalty.detach(), rtol=1e-3, atol=1e-4)
     wrong = (there.logits.argmax(dim=-1) + 1 != torch.tensor(puzzles.solutions)).sum(dim=1)
     assert found.wrong[1, :, 0].tolist() == wrong.tolist()
+
+
+def test_rules_of_more_and_more_weight(taught_enso: Loaded, puzzles: Puzzles) -> None:
+    found = rules.measure(taught_enso, puzzles, steps=5)
+    assert found["n"] == 40
+    plain = walk(taught_enso, puzzles, 1, (1, 5))
+    assert found["solved"][rules.PLAIN] == int((plain.one(0, 5) == 0).sum())
+    for times in rules.TIMES:
+        with weighing(taught_enso, consistency=0.0, penalty=times):
+            alone = walk(taught_enso, puzzles, 1, (1, 5))
+        assert found["solved"][f"rules alone × {times}"] == int((alone.one(0, 5) == 0).sum())
+    # The test could not tell ways apart otherwise.
+    assert len(set(found["solved"].values())) > 1
+    assert 0 < found["share_at_first"] < 1
+    named = {"reasoner": "enso", "weights_sha256": "5" * 64, "device": "cpu", "commit": None}
+    told = rules.text(named | {"suites": [found, found]})
+    assert told.count("\n") == 2 + len(found["solved"]) + 2
+    assert told.count(langevin.share(found["solved"][rules.PLAIN], 40)) >= 2
 
 
 def test_what_views_say_of_a_puzzle(control: Loaded, puzzles: Puzzles) -> None:
