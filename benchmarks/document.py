@@ -1,7 +1,8 @@
 """The document's runs of Enso: `python benchmarks/document.py [RUN] [--write]`, on a GPU.
 
 Trains one of them for some minutes, and sets what it solves beside what the document reports of it.
-Stopped by Ctrl+C, it goes on from there when it is started again with the same settings.
+Stopped by Ctrl+C, it goes on with training from there when it is started again with the same
+settings, and begins again with scores.
 """
 
 import argparse
@@ -22,16 +23,12 @@ from ronri.training.checkpoints import Checkpoints, read_snapshot
 from ronri.training.loop import train
 
 PAGE = report.ROOT / "docs" / "enso.md"
-CHAINS, STEPS = 8, 50
+SUITE, CHAINS, STEPS = "everyday", 8, 50
 ORACLE, THINKING = "oracle z, from the solution", "the chain of lowest energy"
 # What the document says of its runs: puzzles and cells, with z from the solution and by thinking.
 DOCUMENT = {
     "enso-run4": {"hours": "7", ORACLE: ("82.5", "97.6"), THINKING: ("83.5", "97.8")},
-    "enso-run5": {
-        "hours": "22",
-        ORACLE: ("95.6", "99.3"),
-        THINKING: ("96.6 (94.6–97.9), of 500", "99.4"),
-    },
+    "enso-run5": {"hours": "22", ORACLE: ("95.6", "99.3"), THINKING: ("96.6", "99.4")},
 }
 # These come first.
 ROWS = (ORACLE, "z = 0", "z from the prior", THINKING)
@@ -111,10 +108,12 @@ def text(name: str, result: dict[str, Any]) -> str:
         f"{run['batch']:,} puzzles, in {run['minutes']:.1f} minutes on one {run['device']}, "
         f"compilation and validation included (the document: {theirs['hours']} hours). "
         f"{suite['chains']} chains of {suite['steps']} steps for each of {suite['n']:,} puzzles of "
-        f"`{suite['suite']}`, no check; weights `{result['weights_sha256'][:12]}`, at commit "
-        f"`{(run['commit'] or '?')[:7]}`, by `python benchmarks/document.py {name} --minutes "
-        f"{run['recipe']['minutes']:g} --write`. On the way, in percent of held-out puzzles, "
-        f"thinking being one chain of {run['recipe']['validation_steps']} steps:\n\n"
+        f"`{suite['suite']}`, no check; the document's are other puzzles. Weights "
+        f"`{result['weights_sha256'][:12]}`, trained at commit {report.version(run['commit'])} "
+        f"and scored at {report.version(result['commit'])}, by `python benchmarks/document.py "
+        f"{name} --minutes {run['recipe']['minutes']:g} --write`. On the way, in percent of "
+        f"held-out puzzles, thinking being one chain of {run['recipe']['validation_steps']} "
+        f"steps:\n\n"
         + report.table(("updates", *READINGS.values(), "thinking", "its cells"), readings)
     )
 
@@ -134,19 +133,22 @@ def main() -> None:
     parser.add_argument("name", nargs="?", choices=DOCUMENT, default="enso-run5")
     parser.add_argument("--minutes", type=float, default=20.0)
     parser.add_argument("--run", type=Path, help="its folder, if not runs/NAME")
-    parser.add_argument("--suite", default="everyday")
-    parser.add_argument("--limit", type=int, help="only its first puzzles")
+    parser.add_argument("--limit", type=int, help="only the first puzzles")
     parser.add_argument("--device")
     parser.add_argument("--out", type=Path, help="write the result here as JSON")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
+    if options.write and options.limit is not None:
+        parser.error("what is kept is of all puzzles: leave --limit away")
     folder = options.run or report.ROOT / "runs" / options.name
     try:
         recipe = changed(registry.recipe(options.name), {"minutes": options.minutes})
-        puzzles = Puzzles.of(options.suite, open_set(options.suite), options.limit)
+        puzzles = Puzzles.of(SUITE, open_set(SUITE), options.limit)
         result = measure(recipe, folder, puzzles, CHAINS, STEPS, options.device)
     except (ValueError, OSError) as error:
         parser.error(str(error))
+    except KeyboardInterrupt:
+        result = None
     if result is None:
         print(f"interrupted: start it again to go on, {folder} holds what there is")
         return

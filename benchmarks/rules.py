@@ -22,7 +22,7 @@ from walks import walk, weighing
 PAGE = report.ROOT / "docs" / "enso.md"
 PUZZLES = 200
 # How many times what they weigh in the energy.
-TIMES = (1, 10, 30, 100)
+TIMES = (1, 10, 20, 30, 50, 100)
 PLAIN = "the whole energy"
 
 
