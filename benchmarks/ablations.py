@@ -104,7 +104,7 @@ def measure(
         "arm": name,
         "minutes": minutes,
         "commit": commit(),
-        "device": torch.cuda.get_device_name() if device.type == "cuda" else device.type,
+        "device": report.device(device),
         "torch": torch.__version__,
         "question": arm.question,
         "recipe": to_plain(recipe),

@@ -14,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-import torch
 from matplotlib.figure import Figure
 from matplotlib.ticker import LogLocator, NullFormatter, PercentFormatter
 
@@ -71,11 +70,10 @@ def measure(
     else:
         data, puzzles = "hard", Puzzles.of("hard", open_set("hard"), limit)
     clues, solutions = puzzles.clues, puzzles.solutions
-    place = loaded.reasoner.device
     result: dict[str, Any] = {
         "reasoner": Path(name).name,
         "weights_sha256": loaded.sha256,
-        "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
+        "device": report.device(loaded.reasoner.device),
         "commit": commit(),
         "data": data,
         "n": len(clues),

@@ -264,7 +264,6 @@ def main() -> None:
         parser.error(str(error))
     if loaded.kind != "enso":
         parser.error(f"{options.name} is no Enso but of kind {loaded.kind}")
-    place = loaded.reasoner.device
     suites = []
     for puzzles in played:
         suites.append(compare(loaded, encoders, puzzles, options.chains, options.steps))
@@ -273,7 +272,7 @@ def main() -> None:
         "reasoner": Path(options.name).name,
         "weights_sha256": loaded.sha256,
         "minutes": loaded.minutes,
-        "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
+        "device": report.device(loaded.reasoner.device),
         "commit": commit(),
         "suites": suites,
         "followed": followed(loaded, played[hardest(suites)], options.steps),

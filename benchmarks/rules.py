@@ -8,14 +8,13 @@ import argparse
 from typing import Any
 
 import numpy as np
-import torch
 
 import report
 from langevin import STEPS, SUITES, share
 from ronri import loading
 from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
-from ronri.evaluation.trials import Puzzles
+from ronri.evaluation.trials import Puzzles, check_fits
 from ronri.loading import Loaded
 from walks import walk, weighing
 
@@ -71,16 +70,20 @@ def main() -> None:
     parser.add_argument("--device")
     parser.add_argument("--write", action="store_true", help="keep the result")
     options = parser.parse_args()
-    loaded = loading.load(options.name, device=options.device)
-    place = loaded.reasoner.device
-    suites = []
-    for name in SUITES:
-        puzzles = Puzzles.of(name, open_set(name), options.puzzles)
-        suites.append(measure(loaded, puzzles, STEPS))
+    try:
+        loaded = loading.load(options.name, device=options.device)
+        played = [Puzzles.of(name, open_set(name), options.puzzles) for name in SUITES]
+        for puzzles in played:
+            check_fits(loaded, puzzles)
+    except (ValueError, OSError) as error:
+        parser.error(str(error))
+    if loaded.kind != "enso":
+        parser.error(f"{options.name} is no Enso but of kind {loaded.kind}")
+    suites = [measure(loaded, puzzles, STEPS) for puzzles in played]
     result = {
         "reasoner": loaded.name,
         "weights_sha256": loaded.sha256,
-        "device": torch.cuda.get_device_name() if place.type == "cuda" else place.type,
+        "device": report.device(loaded.reasoner.device),
         "commit": commit(),
         "suites": suites,
     }

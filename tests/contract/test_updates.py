@@ -56,14 +56,15 @@ def seen(released, dtype, fast, compiled, replayed):
         run.compile()
         if not replayed:
             run._work = run._work_once
-    rows, gradients = [], []
+    rows = []
     with fused.switched(fast):
-        for _ in range(UPDATES):
+        for update in range(UPDATES):
             rows.append(run.update())
-            there = (weight.grad for weight in run.reasoner.parameters())
-            gradients.append(torch.cat([one.flatten().float() for one in there if one is not None]))
-    found = torch.tensor([[float(row[key]) for key in SEEN] for row in rows])
-    return found, torch.stack(gradients)
+            if update == 0:
+                there = (weight.grad for weight in run.reasoner.parameters())
+                # Of the first one: carries that rounding has parted ask different things.
+                gradient = torch.cat([one.flatten().float() for one in there if one is not None])
+    return torch.tensor([[float(row[key]) for key in SEEN] for row in rows]), gradient
 
 worse = []
 for released in (False, True):
@@ -77,8 +78,7 @@ for released in (False, True):
         apart = (found - exact).abs().amax(dim=0).tolist()
         if not released:
             # Released weights have nearly none left, and most of that is rounding.
-            parts = (gradient - exact_gradient).norm(dim=1) / exact_gradient.norm(dim=1)
-            apart.append(float(parts.amax()))
+            apart.append(float((gradient - exact_gradient).norm() / exact_gradient.norm()))
         print(name, released, way, found, apart, flush=True)
         return apart
 
@@ -100,9 +100,6 @@ assert not worse, worse
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
 @pytest.mark.parametrize("name", loading.released())
 def test_fast_updates_see_what_plain_ones_see(name: str, tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, name, tmp_path / "some.ronri"],
-        capture_output=True,
-        text=True,
-    )
-    assert done.returncode == 0, done.stdout + done.stderr
+    # What it prints is shown where it fails, and with -s.
+    done = subprocess.run([sys.executable, "-c", SCRIPT, name, tmp_path / "some.ronri"])
+    assert done.returncode == 0

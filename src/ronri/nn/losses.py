@@ -42,8 +42,8 @@ def _at(
 ) -> Float[Tensor, "*shape"]:
     """The value of each label. Classes are few, so all are looked at.
 
-    Nothing is added to labels, and none is an index: where labels are bytes, Triton 3.6 counts in
-    pairs of 16 bits, and some came out as their neighbours (docs/LOG.md).
+    Nothing is added to labels, and none is an index: compiled for a GPU, some that were bytes came
+    out as their neighbours (docs/LOG.md).
     """
     classes = torch.arange(lowest, lowest + values.shape[-1], device=values.device)
     return torch.where(labels[..., None] == classes, values, 0).sum(dim=-1)

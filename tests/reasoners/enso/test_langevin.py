@@ -21,7 +21,7 @@ from ronri.reasoners.enso.model import Enso
 from ronri.sudoku.geometry import FOUR
 from ronri.thinking import think
 from small_enso import CELLS, lessons, taught
-from walks import ONE, Walk, through_views, walk, weighing, without_slope
+from walks import ONE, Walk, controls, through_views, walk, weighing, without_slope
 
 
 def test_what_is_picked_of_chains() -> None:
@@ -65,6 +65,12 @@ def puzzles() -> Puzzles:
     order = np.random.default_rng(1).permuted(np.tile(np.arange(16), (40, 1)), axis=1)
     empty = order < np.arange(40)[:, None] % 8 + 1
     return replace(found, clues=np.where(empty, 0, found.solutions).astype(np.uint8))
+
+
+@pytest.fixture(scope="module")
+def harder() -> Puzzles:
+    """What each part of the energy does by itself solves more or fewer of these."""
+    return Puzzles.of("mini4", open_set("mini4"), 40)
 
 
 def learned(config: Config, updates: int) -> Encoder:
@@ -162,22 +168,58 @@ def test_down_one_part_of_the_energy(
     assert found.wrong[1, :, 0].tolist() == wrong.tolist()
 
 
-def test_rules_of_more_and_more_weight(taught_enso: Loaded, puzzles: Puzzles) -> None:
-    found = rules.measure(taught_enso, puzzles, steps=5)
-    assert found["n"] == 40
-    plain = walk(taught_enso, puzzles, 1, (1, 5))
-    assert found["solved"][rules.PLAIN] == int((plain.one(0, 5) == 0).sum())
-    for times in rules.TIMES:
-        with weighing(taught_enso, consistency=0.0, penalty=times):
-            alone = walk(taught_enso, puzzles, 1, (1, 5))
-        assert found["solved"][f"rules alone × {times}"] == int((alone.one(0, 5) == 0).sum())
-    # The test could not tell ways apart otherwise.
-    assert len(set(found["solved"].values())) > 1
-    assert 0 < found["share_at_first"] < 1
-    named = {"reasoner": "enso", "weights_sha256": "5" * 64, "device": "cpu", "commit": None}
-    told = rules.text(named | {"suites": [found, found]})
-    assert told.count("\n") == 2 + len(found["solved"]) + 2
-    assert told.count(langevin.share(found["solved"][rules.PLAIN], 40)) >= 2
+def solved_down(enso: Loaded, puzzles: Puzzles, consistency: float, penalty: float) -> int:
+    """By one chain of five steps."""
+    with weighing(enso, consistency=consistency, penalty=penalty):
+        return int((walk(enso, puzzles, 1, (5,)).one(0, 5) == 0).sum())
+
+
+def test_half_the_energy_is_half_the_energy(taught_enso: Loaded, harder: Puzzles) -> None:
+    found = controls(taught_enso, harder, chains=2, steps=5)
+    parts = {
+        f"{ONE}, of these": (1.0, 1.0),
+        f"{ONE}, down consistency alone": (1.0, 0.0),
+        f"{ONE}, down broken rules alone": (0.0, 1.0),
+    }
+    solved = {way: solved_down(taught_enso, harder, *parts[way]) for way in parts}
+    assert {way: int((found[way] == 0).sum()) for way in parts} == solved
+    # The test could not tell them apart otherwise.
+    assert len(set(solved.values())) == 3
+
+
+def test_rules_of_more_and_more_weight(taught_enso: Loaded, harder: Puzzles) -> None:
+    found = rules.measure(taught_enso, harder, steps=5)
+    assert (found["suite"], found["n"], found["steps"]) == ("mini4", 40, 5)
+    alone = {times: solved_down(taught_enso, harder, 0.0, times) for times in rules.TIMES}
+    expected = {f"rules alone × {times}": solved for times, solved in alone.items()}
+    whole = solved_down(taught_enso, harder, 1.0, 1.0)
+    assert found["solved"] == {rules.PLAIN: whole} | expected
+    # The test could not tell weights apart otherwise, nor rules alone from rules beside the rest.
+    assert len(set(alone.values())) > 4
+    assert sum(solved_down(taught_enso, harder, 1.0, times) > alone[times] for times in alone) > 2
+    enso = taught_enso.reasoner
+    assert isinstance(enso, Enso)
+    land, clues = enso.landscape, torch.tensor(harder.clues)
+    there = land.energy(clues, land.known(clues, torch.float32), land.nowhere(len(clues)))
+    penalty = enso.config.penalty * there.penalty
+    share = (penalty / (there.consistency + penalty)).mean()
+    assert found["share_at_first"] == pytest.approx(float(share), rel=1e-4)
+
+
+def test_what_is_said_of_rules() -> None:
+    suites = [
+        {"suite": "one", "n": 200, "steps": 64, "share_at_first": 0.125, "solved": {"way": 100}},
+        {"suite": "two", "n": 1000, "steps": 64, "share_at_first": 0.04, "solved": {"way": 10}},
+    ]
+    named = {"reasoner": "enso", "weights_sha256": "5" * 64, "device": "cpu", "commit": "a" * 40}
+    assert rules.text(named | {"suites": suites}) == (
+        "| solved, in percent | `one` (200) | `two` (1,000) |\n"
+        "| --- | ---: | ---: |\n"
+        "| way | 50.00 (43.14–56.86) | 1.00 (0.54–1.83) |\n\n"
+        "One chain of 64 steps, begun at 0; there the rules are 4.0 to 12.5 % of the energy. The "
+        "first puzzles of each suite; weights `555555555555` of `enso`, on cpu. By `python "
+        "benchmarks/rules.py --write` at commit `aaaaaaa`.\n"
+    )
 
 
 def test_what_views_say_of_a_puzzle(control: Loaded, puzzles: Puzzles) -> None:
