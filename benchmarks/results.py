@@ -5,7 +5,7 @@
 worth, with a figure.
 
 Scores are those of the released card (`benchmarks/release.py`); `curve.py`, `speed.py`,
-`ablations.py`, `document.py`, `chains.py` and `langevin.py` measured the rest.
+`ablations.py`, `document.py`, `chains.py`, `langevin.py` and `rules.py` measured the rest.
 """
 
 import json
@@ -19,6 +19,7 @@ import document
 import langevin
 import release
 import report
+import rules
 import speed
 from ronri import loading
 from ronri.reasoner import Budget
@@ -165,6 +166,7 @@ def main() -> None:
     thought = report.kept(langevin.KEPT)
     report.renew(langevin.PAGE, "langevin", langevin.page_text(thought))
     langevin.draw(thought, langevin.FIGURE)
+    report.renew(rules.PAGE, "rules", rules.text(report.kept("rules")))
     PAGE.write_text(page())
     curve.draw(report.kept("curve"), curve.FIGURE)
 

@@ -25,6 +25,7 @@ import lessons
 import release
 import report
 import results
+import rules
 import suites
 import training
 from ronri import loading, registry
@@ -101,6 +102,7 @@ def test_thinking_was_measured_with_the_released_weights() -> None:
         for name in ("enso", *langevin.ENCODERS)
     }
     assert thought["weights_sha256"] == hashes["enso"]
+    assert report.kept("rules")["weights_sha256"] == hashes["enso"]
     for suite in thought["suites"]:
         assert [(one["reasoner"], one["weights_sha256"]) for one in suite["encoders"]] == [
             (name, hashes[name]) for name in langevin.ENCODERS
@@ -202,6 +204,7 @@ def test_what_was_measured_is_what_the_documents_say() -> None:
         ("chains", chains.PAGE, chains.text),
         ("langevin", langevin.PAGE, langevin.page_text),
         ("laptop", laptop.PAGE, laptop.text),
+        ("rules", rules.PAGE, rules.text),
         ("killing", killing.PAGE, killing.text),
         ("training", training.PAGE, training.text),
     ):
