@@ -104,7 +104,7 @@ def measure(
         "arm": name,
         "minutes": minutes,
         "commit": commit(),
-        "device": report.device(device),
+        "device": devices.name(device),
         "torch": torch.__version__,
         "question": arm.question,
         "recipe": to_plain(recipe),

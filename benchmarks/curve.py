@@ -26,6 +26,7 @@ from ronri.evaluation.figures import COLOURS, MARKERS
 from ronri.evaluation.records import score
 from ronri.evaluation.scores import wilson
 from ronri.evaluation.trials import Puzzles
+from ronri.nn import devices
 from ronri.reasoner import Budget
 
 # Row-steps that a puzzle may take at most. In one pass every puzzle takes all of them, so it gets
@@ -73,7 +74,7 @@ def measure(
     result: dict[str, Any] = {
         "reasoner": Path(name).name,
         "weights_sha256": loaded.sha256,
-        "device": report.device(loaded.reasoner.device),
+        "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
         "data": data,
         "n": len(clues),

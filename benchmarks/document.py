@@ -17,6 +17,7 @@ from ronri import loading, registry
 from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.trials import Puzzles
+from ronri.nn import devices
 from ronri.recipe import Recipe, changed
 from ronri.training.checkpoints import Checkpoints
 from ronri.training.loop import train
@@ -33,8 +34,6 @@ class Reported:
     hours: str
     oracle: tuple[str, str]
     thinking: tuple[str, str]
-    # Of how many puzzles, and by how much thinking, as far as anybody said.
-    how: str = ""
 
     def of(self, way: str) -> tuple[str, str]:
         """Beside one of our ways; the document has no others."""
@@ -43,13 +42,7 @@ class Reported:
 
 DOCUMENT = {
     "enso-run4": Reported("7", ("82.5", "97.6"), ("83.5", "97.8")),
-    "enso-run5": Reported(
-        "22",
-        ("95.6", "99.3"),
-        ("96.6", "99.4"),
-        "; its 96.6 % are of 500 puzzles (94.6–97.9), by 4 chains of 100 steps, and 8 of 50 solved "
-        "96.0 %, as we were told",
-    ),
+    "enso-run5": Reported("22", ("95.6", "99.3"), ("96.6", "99.4")),
 }
 # These come first.
 ROWS = (ORACLE, "z = 0", "z from the prior", THINKING)
@@ -90,7 +83,7 @@ def measure(
     return {
         "run": history(folder),
         "weights_sha256": loaded.sha256,
-        "device": report.device(loaded.reasoner.device),
+        "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
         "suite": langevin.compare(loaded, [], puzzles, chains, steps),
     }
@@ -132,7 +125,7 @@ def text(name: str, result: dict[str, Any]) -> str:
         f"{run['batch']:,} puzzles, in {run['minutes']:.1f} minutes on one {run['device']}, "
         f"compilation and validation included (the document: {theirs.hours} hours). "
         f"{suite['chains']} chains of {suite['steps']} steps for each of {suite['n']:,} puzzles of "
-        f"`{suite['suite']}`, no check; the document's are other puzzles{theirs.how}. Weights "
+        f"`{suite['suite']}`, no check; the document's are other puzzles. Weights "
         f"`{result['weights_sha256'][:12]}`, trained at commit {report.version(run['commit'])} "
         f"and scored at {report.version(result['commit'])}, by `python benchmarks/document.py "
         f"{name} --minutes {run['recipe']['minutes']:g} --write`. On the way, in percent of "
@@ -166,12 +159,12 @@ def main() -> None:
         parser.error("what is kept is of all puzzles: leave --limit away")
     folder = options.run or report.ROOT / "runs" / options.name
     try:
-        recipe = changed(registry.recipe(options.name), {"minutes": options.minutes})
-        puzzles = Puzzles.of(SUITE, open_set(SUITE), options.limit)
-        done = made(recipe, folder, options.device)
-    except (ValueError, OSError) as error:
-        parser.error(str(error))
-    try:
+        try:
+            recipe = changed(registry.recipe(options.name), {"minutes": options.minutes})
+            puzzles = Puzzles.of(SUITE, open_set(SUITE), options.limit)
+            done = made(recipe, folder, options.device)
+        except (ValueError, OSError) as error:
+            parser.error(str(error))
         result = measure(folder, puzzles, CHAINS, STEPS, options.device) if done else None
     except KeyboardInterrupt:
         result = None

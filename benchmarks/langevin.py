@@ -28,6 +28,7 @@ from ronri.evaluation.scores import wilson
 from ronri.evaluation.trials import Puzzles, check_fits
 from ronri.evaluation.work import measure as measure_work
 from ronri.loading import Loaded
+from ronri.nn import devices
 from ronri.reasoner import Budget
 from ronri.thinking import think
 from walks import ONE, controls, from_the_truth, through_views, walk
@@ -272,7 +273,7 @@ def main() -> None:
         "reasoner": Path(options.name).name,
         "weights_sha256": loaded.sha256,
         "minutes": loaded.minutes,
-        "device": report.device(loaded.reasoner.device),
+        "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
         "suites": suites,
         "followed": followed(loaded, played[hardest(suites)], options.steps),

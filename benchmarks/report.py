@@ -5,8 +5,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import torch
-
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
 
@@ -36,11 +34,6 @@ def table(head: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> str:
     """A table in Markdown: the first column to the left, numbers to the right."""
     lines = [head, ("---", *["---:"] * (len(head) - 1)), *rows]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
-
-
-def device(there: torch.device) -> str:
-    """What computes there."""
-    return torch.cuda.get_device_name(there) if there.type == "cuda" else there.type
 
 
 def version(commit: str | None) -> str:

@@ -16,6 +16,7 @@ from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.trials import Puzzles, check_fits
 from ronri.loading import Loaded
+from ronri.nn import devices
 from walks import walk, weighing
 
 PAGE = report.ROOT / "docs" / "enso.md"
@@ -83,7 +84,7 @@ def main() -> None:
     result = {
         "reasoner": loaded.name,
         "weights_sha256": loaded.sha256,
-        "device": report.device(loaded.reasoner.device),
+        "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
         "suites": suites,
     }

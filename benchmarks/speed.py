@@ -21,6 +21,7 @@ from ronri.data.sources import open_set
 from ronri.evaluation.commit import commit
 from ronri.evaluation.records import score
 from ronri.loading import Loaded
+from ronri.nn import devices
 from ronri.reasoner import Budget, Halt
 from ronri.thinking import answer
 
@@ -145,7 +146,7 @@ def main() -> None:
     kind = loaded.reasoner.device.type
     if kind == "cuda":
         measured = on_a_gpu(loaded, options.count or 200_000)
-        device = torch.cuda.get_device_name()
+        device = devices.name(loaded.reasoner.device)
     else:
         measured = on_a_processor(loaded, options.count or 128)
         device = "cpu"

@@ -18,6 +18,7 @@ from ronri.evaluation.records import Records, score
 from ronri.evaluation.scores import Scores, Stratum, by_rating, scores
 from ronri.evaluation.work import measure
 from ronri.loading import Loaded
+from ronri.nn import devices
 from ronri.reasoner import Budget, Halt, Reasoner
 from ronri.sudoku.board import to_lines
 from ronri.sudoku.geometry import Geometry
@@ -223,7 +224,6 @@ def _known(value: float | np.floating) -> float | None:
 
 
 def _device_name(device: torch.device) -> str:
-    """What times depend on: which GPU it is, not only that it is one."""
-    if device.type == "cuda":
-        return f"cuda ({torch.cuda.get_device_name(device)})"
-    return device.type
+    """What times depend on."""
+    name = devices.name(device)
+    return f"cuda ({name})" if device.type == "cuda" else name

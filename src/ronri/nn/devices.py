@@ -29,6 +29,11 @@ def compute_dtype(device: torch.device) -> torch.dtype:
     return torch.bfloat16 if device.type == "cuda" else torch.float32
 
 
+def name(device: torch.device) -> str:
+    """What it is that computes there: which GPU, not only that it is one."""
+    return torch.cuda.get_device_name(device) if device.type == "cuda" else device.type
+
+
 @contextmanager
 def within_memory(device: torch.device) -> Iterator[None]:
     """On a processor: who asks for more memory than there is is told so, and not killed.

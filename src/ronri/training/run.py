@@ -211,7 +211,7 @@ class Run:
             "commit": self.commit,
             "admitted": self.admitted(),
             "data": self.material.counts,
-            "device": _device_name(self.world.device),
+            "device": devices.name(self.world.device),
             "processes": self.world.size,
             "validation": None if self.validation is None else asdict(self.validation),
             "best": None if self.best is None else asdict(self.best),
@@ -285,9 +285,3 @@ def _under(section: str, tensors: Mapping[str, Tensor]) -> dict[str, Tensor]:
         for name, tensor in tensors.items()
         if name.startswith(prefix)
     }
-
-
-def _device_name(device: torch.device) -> str:
-    if device.type == "cuda":
-        return torch.cuda.get_device_name(device)
-    return device.type
