@@ -23,7 +23,9 @@ from ronri.training.checkpoints import Checkpoints
 from ronri.training.loop import train
 
 PAGE = report.ROOT / "docs" / "enso.md"
-SUITE, CHAINS, STEPS = "everyday", 8, 50
+SUITES, CHAINS, STEPS = ("everyday", "minimal", "kaggle3m"), 8, 50
+# Of the document: puzzles in a batch, and updates, 20 times through eight million puzzles.
+BATCH, UPDATES = 2048, 78_000
 ORACLE, THINKING = "oracle z, from the solution", "the chain of lowest energy"
 
 
@@ -70,13 +72,22 @@ def history(folder: Path) -> dict[str, Any]:
     }
 
 
+def planned(name: str, minutes: float, batch: int) -> Recipe[Any]:
+    """A run in so little time: smaller batches are more updates, with as many puzzles between
+    validations."""
+    recipe = registry.recipe(name)
+    often = recipe.validate_every * BATCH // batch
+    change = {"minutes": minutes, "batch": batch}
+    return changed(recipe, change | {"validate_every": often, "checkpoint_every": often})
+
+
 def made(recipe: Recipe[Any], folder: Path, device: str | None) -> bool:
     """Train, or go on. False if that was interrupted."""
     return train(recipe, folder, resume=True, device=device).stopped != "interrupted"
 
 
 def measure(
-    folder: Path, puzzles: Puzzles, chains: int, steps: int, device: str | None
+    folder: Path, suites: list[Puzzles], chains: int, steps: int, device: str | None
 ) -> dict[str, Any]:
     """How a run went, and everything that its chains solve."""
     loaded = loading.load(folder, device=device)
@@ -85,33 +96,30 @@ def measure(
         "weights_sha256": loaded.sha256,
         "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
-        "suite": langevin.compare(loaded, [], puzzles, chains, steps),
+        "suites": [langevin.compare(loaded, [], one, chains, steps) for one in suites],
     }
 
 
 def text(name: str, result: dict[str, Any]) -> str:
     """What it solves, beside what the document reports of other puzzles; and how it got there."""
-    suite, run, theirs = result["suite"], result["run"], DOCUMENT[name]
+    suites, run, theirs = result["suites"], result["run"], DOCUMENT[name]
+    first = suites[0]
+    lines = []
     # The document has no controls.
-    ways = [*ROWS, *(way for way in suite["solved"] if way not in ROWS)]
-    lines = [
-        (
-            way,
-            langevin.share(suite["solved"][way], suite["n"]),
-            f"{100 * suite['cells'][way]:.2f}",
-            *theirs.of(way),
-        )
-        for way in ways
-    ]
-    few = suite["few"]
-    lines += [
-        (f"{way}, of {few['n']:,}", langevin.share(right, few["n"]), "", "", "")
-        for way, right in few["solved"].items()
-    ]
-    head = (
-        f"`{name}`, in percent", "puzzles solved", "empty cells right", "document: puzzles",
-        "document: cells",
-    )  # fmt: skip
+    for way in [*ROWS, *(way for way in first["solved"] if way not in ROWS)]:
+        cells: list[str] = []
+        for suite in suites:
+            solved = langevin.share(suite["solved"][way], suite["n"])
+            cells += solved, f"{100 * suite['cells'][way]:.2f}"
+        lines.append((way, *theirs.of(way), *cells))
+    for way in first["few"]["solved"]:
+        cells = []
+        for few in (suite["few"] for suite in suites):
+            cells += f"{langevin.share(few['solved'][way], few['n'])}, of {few['n']:,}", ""
+        lines.append((way, "", "", *cells))
+    head: tuple[str, ...] = (f"`{name}`, in percent", "document: puzzles", "cells")
+    for suite in suites:
+        head += f"`{suite['suite']}` ({suite['n']:,})", "cells"
     readings = [
         (
             f"{one['step']:,}",
@@ -121,14 +129,16 @@ def text(name: str, result: dict[str, Any]) -> str:
         for one in run["validations"]
     ]
     return (
-        f"{report.table(head, lines)}\nAfter {run['step']:,} of {run['steps_in_run']:,} updates of "
+        f"{report.table(head, lines)}\nPuzzles solved, with the 95 % interval, and empty cells "
+        f"that are right. After {run['step']:,} of {run['steps_in_run']:,} updates of "
         f"{run['batch']:,} puzzles, in {run['minutes']:.1f} minutes on one {run['device']}, "
-        f"compilation and validation included (the document: {theirs.hours} hours). "
-        f"{suite['chains']} chains of {suite['steps']} steps for each of {suite['n']:,} puzzles of "
-        f"`{suite['suite']}`, no check; the document's are other puzzles. Weights "
+        f"compilation and validation included (the document: some {UPDATES:,} of {BATCH:,}, in "
+        f"{theirs.hours} hours). {first['chains']} chains of {first['steps']} steps for each "
+        f"puzzle, no check; the document's are other puzzles. Weights "
         f"`{result['weights_sha256'][:12]}`, trained at commit {report.version(run['commit'])} "
         f"and scored at {report.version(result['commit'])}, by `python benchmarks/document.py "
-        f"{name} --minutes {run['recipe']['minutes']:g} --write`. On the way, in percent of "
+        f"{name} --minutes {run['recipe']['minutes']:g} --batch {run['batch']} --write`. On the "
+        f"way, in percent of "
         f"held-out puzzles, thinking being one chain of {run['recipe']['validation_steps']} "
         f"steps:\n\n"
         + report.table(("updates", *READINGS.values(), "thinking", "its cells"), readings)
@@ -149,6 +159,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("name", nargs="?", choices=DOCUMENT, default="enso-run5")
     parser.add_argument("--minutes", type=float, default=20.0)
+    parser.add_argument(
+        "--batch",
+        type=int,
+        default=BATCH,
+        help="puzzles an update; its learning rate follows by the document's rule",
+    )
     parser.add_argument("--run", type=Path, help="its folder, if not runs/NAME")
     parser.add_argument("--limit", type=int, help="only the first puzzles")
     parser.add_argument("--device")
@@ -160,12 +176,12 @@ def main() -> None:
     folder = options.run or report.ROOT / "runs" / options.name
     try:
         try:
-            recipe = changed(registry.recipe(options.name), {"minutes": options.minutes})
-            puzzles = Puzzles.of(SUITE, open_set(SUITE), options.limit)
+            recipe = planned(options.name, options.minutes, options.batch)
+            suites = [Puzzles.of(name, open_set(name), options.limit) for name in SUITES]
             done = made(recipe, folder, options.device)
         except (ValueError, OSError) as error:
             parser.error(str(error))
-        result = measure(folder, puzzles, CHAINS, STEPS, options.device) if done else None
+        result = measure(folder, suites, CHAINS, STEPS, options.device) if done else None
     except KeyboardInterrupt:
         result = None
     if result is None:

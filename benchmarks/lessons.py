@@ -27,7 +27,7 @@ SEEDS = 3
 
 @dataclass(frozen=True)
 class Lesson:
-    """One thing that the document got wrong first."""
+    """One thing that the document got wrong first, or might have done otherwise."""
 
     what: str
     changes: dict[str, Any] = field(default_factory=dict)
@@ -50,6 +50,10 @@ LESSONS = {
     ),
     "warm-up longer than the run": Lesson(
         "the learning rate is never full", {"optim": {"warmup": 10_000, "warmup_part": 100.0}}
+    ),
+    # No mistake that the document found: it kept the weight of 1.
+    "energy a hundredth of its weight": Lesson(
+        "the board has more say in what is learned", _model(energy_weight=0.01)
     ),
 }
 

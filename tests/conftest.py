@@ -12,8 +12,13 @@ from typing import TYPE_CHECKING
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import pytest
+import torch
 from hypothesis import settings
 from jaxtyping import install_import_hook
+
+if not torch.cuda.is_available():
+    # Read when Triton is imported, which some tests do before those of kernels.
+    os.environ["TRITON_INTERPRET"] = "1"
 
 if TYPE_CHECKING:
     from command_line import Ronri

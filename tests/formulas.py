@@ -1,10 +1,9 @@
 """The fused kernels as formulas, and how a kernel is compared with one.
 
-On a GPU kernels run as they are. Elsewhere Triton's interpreter runs them on the CPU, where it is
-installed.
+On a GPU kernels run as they are. Elsewhere Triton's interpreter (`conftest.py` asks for it) runs
+them on the CPU, where it is installed.
 """
 
-import os
 from collections.abc import Callable
 from importlib.util import find_spec
 from typing import Any
@@ -14,10 +13,9 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from ronri.nn.dropout import Dropout, dropped
+
 CUDA = torch.cuda.is_available()
-if not CUDA:
-    # Read when kernels are defined, which is before any test runs.
-    os.environ["TRITON_INTERPRET"] = "1"
 triton = pytest.mark.skipif(find_spec("triton") is None, reason="Triton is not installed")
 
 DEVICE, DTYPE, ERROR = ("cuda", torch.bfloat16, 1e-2) if CUDA else ("cpu", torch.float32, 1e-5)
@@ -89,6 +87,7 @@ def attention(
     sin: Tensor | None,
     heads: int,
     groups: Tensor | None = None,
+    forget: Dropout | None = None,
 ) -> Tensor:
     """Attention as the formula has it."""
     shape = (*qkv.shape[:2], heads, -1)
@@ -99,7 +98,7 @@ def attention(
     if groups is not None:
         own, other = groups[:, :, None], groups[:, None, :]
         scores = scores.masked_fill((own != other) & (own != 0) & (other != 0), float("-inf"))
-    weights = torch.softmax(scores, dim=-1)
+    weights = dropped(torch.softmax(scores, dim=-1), forget)
     return (weights @ v).transpose(1, 2).flatten(-2)
 
 

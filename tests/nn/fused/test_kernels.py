@@ -26,6 +26,7 @@ from formulas import loops_mended as loops_mended
 from formulas import rounding_mended as rounding_mended
 from formulas import seeded as seeded
 from ronri.nn import fused
+from ronri.nn.dropout import Dropout
 
 LENGTHS = (17, 37, 82)
 
@@ -60,6 +61,24 @@ def test_attention_within_groups(tokens: int, heads: int, dim: int, rotary: bool
             lambda qkv: attention(qkv, cos, sin, heads, groups),
             normal(2, tokens, 3 * heads * dim),
             grad=grad,
+        )
+
+
+@triton
+@pytest.mark.parametrize("grouped", [False, True])
+@pytest.mark.parametrize(("tokens", "heads", "dim"), [(17, 3, 32), (81, 2, 64)])
+def test_attention_that_forgets(tokens: int, heads: int, dim: int, grouped: bool) -> None:
+    """The same weights in both passes, and those that plain layers forget."""
+    groups = some_groups(heads, tokens) if grouped else None
+    forget = Dropout.of(torch.tensor([-5, 2**40 + 7, 11], device=DEVICE), 0.3)
+    assert forget is not None
+    for place in (0, 9):
+        at = forget.at(place)
+        assert_same(
+            lambda qkv, at=at: fused.rotary_attention(qkv, None, None, heads, groups, at),
+            lambda qkv, at=at: attention(qkv, None, None, heads, groups, at),
+            normal(3, tokens, 3 * heads * dim),
+            grad=True,
         )
 
 

@@ -19,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int32
 from torch import Tensor
 
+from ronri.nn.dropout import Dropout
 from ronri.nn.fused import rough as rough
 
 # Widths, messages and inner widths for which tests compare the block over units with its formula.
@@ -81,16 +82,21 @@ def rotary_attention(
     sin: Float[Tensor, "tokens dim"] | None,
     heads: int,
     groups: Int32[Tensor, "heads tokens"] | None = None,
+    forget: Dropout | None = None,
 ) -> Float[Tensor, "batch tokens heads_dim"]:
     """Attention of every token to every token of its group, for 16 to 128 tokens.
 
     `qkv` is what one projection wrote: queries, keys, values, each [heads, dim]. Queries and keys
     are turned, x cos + rotate_half(x) sin, unless there are no angles. As in every rotary table
     the second half of `cos` and `sin` repeats the first; only the first is read. Each head has its
-    own groups, and tokens of group 0 are with everyone.
+    own groups, and tokens of group 0 are with everyone. `forget` drops some of the weights that
+    the softmax gives, [heads, tokens, tokens] for each row.
     """
     from ronri.nn.fused.kernels import attention
 
+    if forget is not None:
+        seeds, part = forget.seeds, forget.part
+        return attention.rotary_attention(qkv, cos, sin, groups, heads, seeds, part)[0]
     if torch.is_grad_enabled():
         return attention.rotary_attention(qkv, cos, sin, groups, heads)[0]
     return attention.rotary_attention_alone(qkv, cos, sin, groups, heads)

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ronri.nn import fused
+from ronri.nn.dropout import Dropout, dropped
 from ronri.nn.linear import Embedding, Linear
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.reading import Reading
@@ -33,37 +34,45 @@ class Norm(nn.Module):
 
 @final
 class Layer(nn.Module):
-    """Attention, then a feed-forward layer four times as wide; a norm before each."""
+    """Attention, then a feed-forward layer four times as wide; a norm before each.
 
-    def __init__(self, width: int, heads: int, inner: int, dropout: float) -> None:
+    No other layer of the network has its `number`: it forgets what no other does.
+    """
+
+    def __init__(self, width: int, heads: int, inner: int, number: int) -> None:
         super().__init__()
         self.heads = heads
-        self.dropout = dropout
+        # Where it forgets: weights of attention, what that found, hidden numbers, what they say.
+        self.forgets_at = tuple(range(4 * number, 4 * number + 4))
         self.norms = nn.ModuleList(Norm(width) for _ in range(2))
         self.qkv = Linear(width, 3 * width, bias=True, parts=3)
         self.out = Linear(width, width, bias=True)
         self.up = Linear(width, inner, bias=True)
         self.down = Linear(inner, width, bias=True)
 
-    def forward(self, x: Float[Tensor, "B L D"]) -> Float[Tensor, "B L D"]:
+    def forward(
+        self, x: Float[Tensor, "B L D"], forget: Dropout | None = None
+    ) -> Float[Tensor, "B L D"]:
         attention, feed_forward = self.norms
-        x = x + self._dropped(self.out(self._looked(self.qkv(attention(x)))))
-        inner = self._dropped(F.gelu(self.up(feed_forward(x))))
-        return x + self._dropped(self.down(inner))
+        weights, found, hidden, said = (
+            None if forget is None else forget.at(place) for place in self.forgets_at
+        )
+        x = x + dropped(self.out(self._looked(self.qkv(attention(x)), weights)), found)
+        inner = dropped(F.gelu(self.up(feed_forward(x))), hidden)
+        return x + dropped(self.down(inner), said)
 
-    def _looked(self, qkv: Float[Tensor, "B L three_D"]) -> Float[Tensor, "B L D"]:
+    def _looked(
+        self, qkv: Float[Tensor, "B L three_D"], forget: Dropout | None
+    ) -> Float[Tensor, "B L D"]:
         width = qkv.shape[-1] // 3
-        forgets = self.training and self.dropout > 0
-        fits = fused.available(qkv) and fused.fits_attention(qkv.shape[1], width // self.heads)
-        if fits and not forgets:
-            return fused.rotary_attention(qkv, None, None, self.heads)
+        if fused.available(qkv) and fused.fits_attention(qkv.shape[1], width // self.heads):
+            return fused.rotary_attention(qkv, None, None, self.heads, forget=forget)
         q, k, v = qkv.unflatten(-1, (3, self.heads, -1)).permute(2, 0, 3, 1, 4).unbind()
-        forgotten = self.dropout if forgets else 0.0
-        mixed = F.scaled_dot_product_attention(q, k, v, dropout_p=forgotten)
+        if forget is None:
+            mixed = F.scaled_dot_product_attention(q, k, v)
+        else:
+            mixed = forget((q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1)) @ v
         return mixed.transpose(1, 2).flatten(2)
-
-    def _dropped(self, x: Float[Tensor, "*shape"]) -> Float[Tensor, "*shape"]:
-        return F.dropout(x, self.dropout, self.training) if self.dropout else x
 
 
 @final
@@ -88,22 +97,26 @@ class Places(nn.Module):
 class Encoder(nn.Module):
     """From a board to one vector: the mean of what the cells have understood."""
 
-    def __init__(self, config: Config, geometry: Geometry, *, dropout: float) -> None:
+    def __init__(self, config: Config, geometry: Geometry) -> None:
         super().__init__()
         width = config.width
         self.inputs = Linear(geometry.size + 1, width, bias=True, hidden=False)
         self.places = Places(width, geometry)
         self.layers = nn.ModuleList(
-            Layer(width, config.heads, config.inner, dropout) for _ in range(config.layers)
+            Layer(width, config.heads, config.inner, number) for number in range(config.layers)
         )
 
     def forward(
-        self, board: Float[Tensor, "B L C"], *, twice: bool = False
+        self,
+        board: Float[Tensor, "B L C"],
+        *,
+        twice: bool = False,
+        forget: Dropout | None = None,
     ) -> Float[Tensor, "B 1 D"]:
         del twice
         x = self.places(self.inputs(board))
         for layer in self.layers:
-            x = layer(x)
+            x = layer(x, forget)
         return x.mean(dim=1, keepdim=True)
 
 
@@ -127,8 +140,8 @@ class Reader(nn.Module):
         self.unpack = Linear(both, geometry.cells * cell, bias=True, hidden=False)
         self.places = Places(cell, geometry)
         self.layers = nn.ModuleList(
-            Layer(cell, config.decoder_heads, 4 * cell, config.dropout)
-            for _ in range(config.decoder_layers)
+            Layer(cell, config.decoder_heads, 4 * cell, config.layers + number)
+            for number in range(config.decoder_layers)
         )
         self.head = Linear(cell, geometry.size, bias=True, hidden=False)
 
@@ -138,6 +151,7 @@ class Reader(nn.Module):
         z: Float[Tensor, "B 1 latent"],
         *,
         twice: bool = False,
+        forget: Dropout | None = None,
     ) -> Reading:
         del twice
         both = torch.cat([context, z.to(context.dtype)], dim=-1)
@@ -146,5 +160,5 @@ class Reader(nn.Module):
         prediction = last(self.norm(x + F.gelu(second(x))))
         cells = self.places(self.unpack(both).view(len(both), self.cells, -1))
         for layer in self.layers:
-            cells = layer(cells)
+            cells = layer(cells, forget)
         return Reading(self.head(cells).float(), prediction)

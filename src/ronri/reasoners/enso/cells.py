@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ronri.nn.dropout import Dropout
 from ronri.nn.layers import UnitBlock
 from ronri.nn.linear import Linear
 from ronri.reasoners.enso.config import Config
@@ -36,8 +37,13 @@ class Encoder(nn.Module):
         self.blocks = _blocks(config, geometry, config.layers)
 
     def forward(
-        self, board: Float[Tensor, "B cells C"], *, twice: bool = False
+        self,
+        board: Float[Tensor, "B cells C"],
+        *,
+        twice: bool = False,
+        forget: Dropout | None = None,
     ) -> Float[Tensor, "B L D"]:
+        assert forget is None, "latents of cells have no dropout"
         empty, digits = board[..., :1], board[..., 1:]
         # That it is this digit, that it may be any, that it is another.
         states = torch.stack([digits, empty.expand_as(digits), 1 - empty - digits], dim=-1)
@@ -77,7 +83,9 @@ class Reader(nn.Module):
         z: Float[Tensor, "B L latent"],
         *,
         twice: bool = False,
+        forget: Dropout | None = None,
     ) -> Reading:
+        assert forget is None, "latents of cells have no dropout"
         z = z.to(context.dtype)
         x = self.context(context) + self.latent(z)
         for block in self.blocks:

@@ -42,8 +42,7 @@ class Config:
     decoder_width: int = 128
     # Attention heads of the decoder, for latents of the board. Four times as wide inside.
     decoder_heads: int = 4
-    # Part of what transformers compute that is forgotten while they learn. What, is drawn by
-    # torch's own generator: a run with several processes is then another one.
+    # Part of what transformers compute that is forgotten while they learn.
     dropout: float = 0.1
 
     # Learning.

@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int64, UInt8
 from torch import Tensor, nn
 
+from ronri.nn.dropout import Dropout
 from ronri.nn.linear import Linear
 from ronri.nn.taps import Taps
 from ronri.reasoners.enso import board, cells
@@ -53,9 +54,8 @@ class Landscape(nn.Module):
         self.target: board.Encoder | cells.Encoder
         self.reader: board.Reader | cells.Reader
         if config.latents == "board":
-            self.context = board.Encoder(config, geometry, dropout=config.dropout)
-            # A target forgets nothing: it is what others are measured by.
-            self.target = board.Encoder(config, geometry, dropout=0.0)
+            self.context = board.Encoder(config, geometry)
+            self.target = board.Encoder(config, geometry)
             self.reader = board.Reader(config, geometry)
         else:
             self.context = cells.Encoder(config, geometry)
@@ -75,15 +75,23 @@ class Landscape(nn.Module):
         self.register_buffer("units", torch.from_numpy(geometry.units), persistent=False)
         self.register_buffer("digits", torch.arange(1, geometry.size + 1), persistent=False)
 
-    def known(self, clues: UInt8[Tensor, "B cells"], dtype: torch.dtype) -> Float[Tensor, "B N D"]:
+    def known(
+        self,
+        clues: UInt8[Tensor, "B cells"],
+        dtype: torch.dtype,
+        forget: Dropout | None = None,
+    ) -> Float[Tensor, "B N D"]:
         """What is known of a puzzle, to compute with in that precision."""
-        return self.context(self._channels(clues, dtype))
+        return self.context(self._channels(clues, dtype), forget=forget)
 
     @torch.no_grad()
     def wanted(
         self, solutions: UInt8[Tensor, "B cells"], dtype: torch.dtype
     ) -> Float[Tensor, "B N D"]:
-        """What is wanted: the target representation of a solution."""
+        """What is wanted: the target representation of a solution.
+
+        A target forgets nothing: it is what others are measured by.
+        """
         return self.target(self._channels(solutions, dtype))
 
     def _channels(
@@ -99,9 +107,10 @@ class Landscape(nn.Module):
         z: Float[Tensor, "B N Z"],
         *,
         twice: bool = False,
+        forget: Dropout | None = None,
     ) -> Reading:
         """What a latent means, the clues being certain."""
-        reading = self.reader(context, z, twice=twice)
+        reading = self.reader(context, z, twice=twice, forget=forget)
         given = (clues[:, :, None] == self.digits) * CLUE
         return Reading(
             torch.where(clues[:, :, None] > 0, given, reading.logits), reading.prediction

@@ -35,6 +35,7 @@ from torch import Tensor, nn
 
 from ronri.data import chance
 from ronri.data.stream import Batch
+from ronri.nn.dropout import Dropout
 from ronri.nn.taps import Taps
 from ronri.nn.world import global_mean
 from ronri.reasoner import Lesson, Noise, Reasoner, Thought
@@ -135,8 +136,9 @@ class Enso(Reasoner):
         own = self.landscape.own_latent(target)
         shock = self._normal(batch.keys, _SHOCK, 1).view(own.shape)
         z = own + self.config.latent_noise * shock
-        context = self.landscape.known(batch.clues, self.compute_dtype)
-        reading = self.landscape.read(batch.clues, context, z)
+        forget = Dropout.of(batch.keys, self.config.dropout)
+        context = self.landscape.known(batch.clues, self.compute_dtype, forget)
+        reading = self.landscape.read(batch.clues, context, z, forget=forget)
         loss, metrics = self._loss(batch.clues, batch.solutions, context, target, reading)
         right = (self._board(reading.logits) == batch.solutions).all(dim=1)
         # Not solved: its latent is made of the solution.

@@ -18,20 +18,23 @@ import triton.language as tl
 from torch import Tensor
 from torch.library import custom_op
 
+from ronri.nn.dropout import Dropout
 from ronri.nn.fused.kernels.activation import LOG2E
 from ronri.nn.fused.kernels.attention_backward import attention_backward
+from ronri.nn.fused.kernels.forgetting import forgotten
 from ronri.nn.fused.kernels.heads import apart, load, store, turned
 
 
 @triton.jit
 def attend(
     query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b,
-    groups, rows, a, b, length, GROUPED: tl.constexpr,
+    groups, seed, least, growth, head, rows, a, b, length,
+    GROUPED: tl.constexpr, FORGETS: tl.constexpr,
 ):  # fmt: skip
     """Two halves of the result, and the level of each row: log2 of the sum of its weights.
 
     Queries carry the scale, and log2(e), for exp2. Keys past the end get no attention, nor do those
-    of other groups.
+    of other groups. Weights are forgotten after they have been summed.
     """
     scores_a = tl.dot(query1, tl.trans(key1_a))
     scores_a = tl.dot(query2, tl.trans(key2_a), scores_a)
@@ -45,6 +48,9 @@ def attend(
     weights_a = tl.exp2(scores_a - top[:, None])
     weights_b = tl.exp2(scores_b - top[:, None])
     total = tl.sum(weights_a, 1) + tl.sum(weights_b, 1)
+    if FORGETS:
+        weights_a = forgotten(weights_a, seed, least, growth, head, rows, a, length)
+        weights_b = forgotten(weights_b, seed, least, growth, head, rows, b, length)
     weights_a = weights_a.to(value1_a.dtype)
     weights_b = weights_b.to(value1_a.dtype)
     out1 = tl.dot(weights_b, value1_b, tl.dot(weights_a, value1_a))
@@ -55,9 +61,10 @@ def attend(
 
 @triton.jit
 def attention_forward(
-    qkv, cos, sin, groups, out, level, length, scale,
+    qkv, cos, sin, groups, seeds, out, level, length, scale, least, growth,
     HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
-    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr, KEEP: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr, FORGETS: tl.constexpr,
+    KEEP: tl.constexpr,
 ):  # fmt: skip
     """out = softmax(rotate(q) rotate(k)' scale) v for one head of one sequence, group by group."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
@@ -80,7 +87,8 @@ def attention_forward(
     key1_b, key2_b = turned(key1_b, key2_b, cos, sin, b, length, 1.0, HALF, ROTARY)
     out1, out2, row_level = attend(
         query1, query2, key1_a, key2_a, key1_b, key2_b, value1_a, value2_a, value1_b, value2_b,
-        groups + head * length, rows, a, b, length, GROUPED,
+        groups + head * length, seeds + puzzle, least, growth, head, rows, a, b, length,
+        GROUPED, FORGETS,
     )  # fmt: skip
     store(out, rows, width, length, out1, out2, HALF)
     if KEEP:
@@ -102,6 +110,7 @@ def _launch(
     heads: int,
     out: Tensor,
     level: Tensor | None = None,
+    forget: Dropout | None = None,
 ) -> Tensor:
     batch, length, width = out.shape
     assert qkv.is_contiguous()
@@ -114,10 +123,13 @@ def _launch(
         qkv if cos is None else cos,
         qkv if sin is None else sin,
         qkv if groups is None else groups,
+        qkv if forget is None else forget.seeds,
         out,
         out if level is None else level,
         length,
         (width // heads) ** -0.5,
+        0 if forget is None else forget.least,
+        1.0 if forget is None else forget.scale,
         HEADS=heads,
         HALF=width // heads // 2,
         ROWS=rows,
@@ -125,11 +137,16 @@ def _launch(
         B=second,
         ROTARY=cos is not None,
         GROUPED=groups is not None,
+        FORGETS=forget is not None,
         KEEP=level is not None,
         num_warps=4,
         **spare,
     )
     return out
+
+
+def _forget(seeds: Tensor | None, part: float) -> Dropout | None:
+    return None if seeds is None else Dropout(seeds, part)
 
 
 def _result(qkv: Tensor, rough: bool = False) -> Tensor:
@@ -166,11 +183,18 @@ def _(
 
 @custom_op("ronri::rotary_attention", mutates_args=())
 def rotary_attention(
-    qkv: Tensor, cos: Tensor | None, sin: Tensor | None, groups: Tensor | None, heads: int
+    qkv: Tensor,
+    cos: Tensor | None,
+    sin: Tensor | None,
+    groups: Tensor | None,
+    heads: int,
+    seeds: Tensor | None = None,
+    part: float = 0.0,
 ) -> tuple[Tensor, Tensor]:
-    """The result, and the level of each row's softmax."""
+    """The result, and the level of each row's softmax; `seeds` forget a part of the weights."""
     level = qkv.new_empty(qkv.shape[0], heads, qkv.shape[1], dtype=torch.float32)
-    return _launch(qkv, cos, sin, groups, heads, _result(qkv), level), level
+    forget = _forget(seeds, part)
+    return _launch(qkv, cos, sin, groups, heads, _result(qkv), level, forget), level
 
 
 @rotary_attention.register_fake
@@ -180,6 +204,8 @@ def _(
     sin: Tensor | None,  # noqa: ARG001
     groups: Tensor | None,  # noqa: ARG001
     heads: int,
+    seeds: Tensor | None = None,  # noqa: ARG001
+    part: float = 0.0,  # noqa: ARG001
 ) -> tuple[Tensor, Tensor]:
     batch, length, _ = qkv.shape
     return _result(qkv), qkv.new_empty(batch, heads, length, dtype=torch.float32)
@@ -195,6 +221,8 @@ def rotary_attention_backward(
     heads: int,
     out: Tensor,
     level: Tensor,
+    seeds: Tensor | None = None,
+    part: float = 0.0,
 ) -> Tensor:
     """The gradient of qkv, laid out as qkv is."""
     batch, length, fused = qkv.shape
@@ -202,6 +230,7 @@ def rotary_attention_backward(
     assert out_grad.is_contiguous()
     qkv_grad = torch.empty_like(qkv)
     first, second = tiles(length)
+    forget = _forget(seeds, part)
     # Few warps with all the registers there are: two programs share a multiprocessor, one loads
     # while the other computes.
     attention_backward[(batch * heads,)](
@@ -209,12 +238,15 @@ def rotary_attention_backward(
         qkv if cos is None else cos,
         qkv if sin is None else sin,
         qkv if groups is None else groups,
+        qkv if forget is None else forget.seeds,
         out,
         level,
         out_grad,
         qkv_grad,
         length,
         (width // heads) ** -0.5,
+        0 if forget is None else forget.least,
+        1.0 if forget is None else forget.scale,
         HEADS=heads,
         HALF=width // heads // 2,
         ROWS=max(16, triton.next_power_of_2(length)),
@@ -222,6 +254,7 @@ def rotary_attention_backward(
         B=second,
         ROTARY=cos is not None,
         GROUPED=groups is not None,
+        FORGETS=forget is not None,
         num_warps=8 if width // heads == 128 else 4,
     )
     return qkv_grad
@@ -237,24 +270,26 @@ def _(
     heads: int,  # noqa: ARG001
     out: Tensor,  # noqa: ARG001
     level: Tensor,  # noqa: ARG001
+    seeds: Tensor | None = None,  # noqa: ARG001
+    part: float = 0.0,  # noqa: ARG001
 ) -> Tensor:
     return torch.empty_like(qkv)
 
 
 def _keep(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, Tensor]) -> None:
-    qkv, cos, sin, groups, ctx.heads = inputs
+    qkv, cos, sin, groups, ctx.heads, seeds, ctx.part = inputs
     out, level = output
     ctx.mark_non_differentiable(level)
     ctx.set_materialize_grads(False)
-    ctx.save_for_backward(qkv, cos, sin, groups, out, level)
+    ctx.save_for_backward(qkv, cos, sin, groups, out, level, seeds)
 
 
-def _differentiate(ctx: Any, out_grad: Tensor, _: None) -> tuple[Tensor, None, None, None, None]:
-    qkv, cos, sin, groups, out, level = ctx.saved_tensors
+def _differentiate(ctx: Any, out_grad: Tensor, _: None) -> tuple[Tensor | None, ...]:
+    qkv, cos, sin, groups, out, level, seeds = ctx.saved_tensors
     grad = rotary_attention_backward(
-        out_grad.contiguous(), qkv, cos, sin, groups, ctx.heads, out, level
+        out_grad.contiguous(), qkv, cos, sin, groups, ctx.heads, out, level, seeds, ctx.part
     )
-    return grad, None, None, None, None
+    return grad, None, None, None, None, None, None
 
 
 rotary_attention.register_autograd(_differentiate, setup_context=_keep)

@@ -9,6 +9,7 @@ import triton
 import triton.language as tl
 
 from ronri.nn.fused.kernels.activation import LOG2E
+from ronri.nn.fused.kernels.forgetting import forgotten
 from ronri.nn.fused.kernels.heads import (
     apart,
     joined,
@@ -22,8 +23,8 @@ from ronri.nn.fused.kernels.heads import (
 
 @triton.jit
 def pass_back(
-    query, grad, key, value, level, mean, groups, rows, keys, length, query_grad,
-    REST: tl.constexpr, GROUPED: tl.constexpr,
+    query, grad, key, value, level, mean, groups, seed, least, growth, head, rows, keys, length,
+    query_grad, REST: tl.constexpr, GROUPED: tl.constexpr, FORGETS: tl.constexpr,
 ):  # fmt: skip
     """One tile of keys: the gradients of its keys and values; that of the queries grows."""
     scores = tl.dot(query, tl.trans(key))
@@ -33,18 +34,22 @@ def pass_back(
     if GROUPED:
         scores = tl.where(apart(groups, rows, keys, length), float("-inf"), scores)
     weights = tl.exp2(scores - level[:, None])
+    used = weights
+    if FORGETS:
+        used = forgotten(weights, seed, least, growth, head, rows, keys, length)
+        pull = forgotten(pull, seed, least, growth, head, rows, keys, length)
     score_grad = (weights * (pull - mean[:, None])).to(query.dtype)
     query_grad = tl.dot(score_grad, key, query_grad)
-    value_grad = tl.dot(tl.trans(weights.to(query.dtype)), grad)
+    value_grad = tl.dot(tl.trans(used.to(query.dtype)), grad)
     key_grad = tl.dot(tl.trans(score_grad), query)
     return query_grad, key_grad, value_grad
 
 
 @triton.jit
 def attention_backward(
-    qkv, cos, sin, groups, out, level, out_grad, qkv_grad, length, scale,
+    qkv, cos, sin, groups, seeds, out, level, out_grad, qkv_grad, length, scale, least, growth,
     HEADS: tl.constexpr, HALF: tl.constexpr, ROWS: tl.constexpr, A: tl.constexpr,
-    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr,
+    B: tl.constexpr, ROTARY: tl.constexpr, GROUPED: tl.constexpr, FORGETS: tl.constexpr,
 ):  # fmt: skip
     """The gradient of `attention_forward`: the weights are computed again, tile by tile."""
     puzzle = (tl.program_id(0) // HEADS).to(tl.int64)
@@ -56,6 +61,7 @@ def attention_backward(
     out += puzzle * length * width + head * (2 * HALF)
     out_grad += puzzle * length * width + head * (2 * HALF)
     groups += head * length
+    seeds += puzzle
     rows = tl.arange(0, ROWS)
     a = tl.arange(0, A)
     b = A + tl.arange(0, B)
@@ -82,8 +88,8 @@ def attention_backward(
 
     query_grad = tl.zeros([ROWS, 2 * HALF], tl.float32)
     query_grad, key_grad, value_grad = pass_back(
-        query, grad, key_a, value_a, level, mean, groups, rows, a, length, query_grad,
-        False, GROUPED,
+        query, grad, key_a, value_a, level, mean, groups, seeds, least, growth, head, rows, a,
+        length, query_grad, False, GROUPED, FORGETS,
     )  # fmt: skip
     store_whole(qkv_grad + 2 * width, a, stride, length, value_grad, HALF)
     # Queries carried the scale and log2(e): their gradient wants the scale, that of keys log(2).
@@ -91,8 +97,8 @@ def attention_backward(
         qkv_grad + width, a, stride, length, key_grad, cos, sin, 1 / LOG2E, HALF, ROTARY
     )
     query_grad, key_grad, value_grad = pass_back(
-        query, grad, key_b, value_b, level, mean, groups, rows, b, length, query_grad,
-        True, GROUPED,
+        query, grad, key_b, value_b, level, mean, groups, seeds, least, growth, head, rows, b,
+        length, query_grad, True, GROUPED, FORGETS,
     )  # fmt: skip
     store_whole(qkv_grad + 2 * width, b, stride, length, value_grad, HALF)
     store_turned_back(
