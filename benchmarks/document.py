@@ -96,7 +96,11 @@ def measure(
         "weights_sha256": loaded.sha256,
         "device": devices.name(loaded.reasoner.device),
         "commit": commit(),
-        "suites": [langevin.compare(loaded, [], one, chains, steps) for one in suites],
+        # Where little is solved, one suite is enough to tell what is left of that without a slope.
+        "suites": [
+            langevin.compare(loaded, [], one, chains, steps, few=0 if number else langevin.FEW)
+            for number, one in enumerate(suites)
+        ],
     }
 
 
@@ -113,10 +117,9 @@ def text(name: str, result: dict[str, Any]) -> str:
             cells += solved, f"{100 * suite['cells'][way]:.2f}"
         lines.append((way, *theirs.of(way), *cells))
     for way in first["few"]["solved"]:
-        cells = []
-        for few in (suite["few"] for suite in suites):
-            cells += f"{langevin.share(few['solved'][way], few['n'])}, of {few['n']:,}", ""
-        lines.append((way, "", "", *cells))
+        few = first["few"]
+        solved = f"{langevin.share(few['solved'][way], few['n'])}, of {few['n']:,}"
+        lines.append((way, "", "", solved, *[""] * (2 * len(suites) - 1)))
     head: tuple[str, ...] = (f"`{name}`, in percent", "document: puzzles", "cells")
     for suite in suites:
         head += f"`{suite['suite']}` ({suite['n']:,})", "cells"

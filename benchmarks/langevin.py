@@ -44,9 +44,14 @@ ENCODERS = ("encoder", "encoder-units")
 
 
 def compare(
-    loaded: Loaded, encoders: list[Loaded], puzzles: Puzzles, chains: int, steps: int
+    loaded: Loaded,
+    encoders: list[Loaded],
+    puzzles: Puzzles,
+    chains: int,
+    steps: int,
+    few: int = FEW,
 ) -> dict[str, Any]:
-    """Everything on one suite."""
+    """Everything on one suite; without a slope and the like, only its first few puzzles."""
     marks = tuple(2**n for n in range(steps.bit_length()))
     marks = marks if steps in marks else (*marks, steps)
     work = measure_work(loaded.reasoner, puzzles.clues)
@@ -63,8 +68,10 @@ def compare(
         "the chain that breaks the rules least": moved.least_broken(steps),
         "the best chain, by the solution": moved.best(steps),
     }
-    some = replace(puzzles, clues=puzzles.clues[:FEW], solutions=puzzles.solutions[:FEW])
-    few = controls(loaded, some, chains, steps)
+    disturbed: dict[str, np.ndarray] = {}
+    if few:
+        some = replace(puzzles, clues=puzzles.clues[:few], solutions=puzzles.solutions[:few])
+        disturbed = controls(loaded, some, chains, steps)
     flops = work.flops(float(chains), float(chains * steps))
     return {
         "suite": puzzles.name,
@@ -78,7 +85,7 @@ def compare(
             name: 1 - float(wrong.sum() / (puzzles.clues == 0).sum())
             for name, wrong in ways.items()
         },
-        "few": {"n": len(some.clues), "solved": _solved(few)},
+        "few": {"n": min(few, len(puzzles.clues)), "solved": _solved(disturbed)},
         "curve": {
             str(mark): _solved(
                 {

@@ -23,15 +23,15 @@ def test_nothing_is_forgotten_where_nothing_shall_be() -> None:
 def test_as_many_are_forgotten_as_shall_be() -> None:
     x = torch.ones(64, 50, 40)
     for part in (0.1, 0.5, 0.9):
-        share = float((forget(part)(x) == 0).float().mean())
+        share = float((forget(part).left(x) == 0).float().mean())
         # Five standard deviations of as many draws.
         assert abs(share - part) < 5 * (part * (1 - part) / x.numel()) ** 0.5
-    assert not forget(1.0)(x).any()
+    assert not forget(1.0).left(x).any()
 
 
 def test_what_is_kept_grows() -> None:
     x = torch.randn(64, 200).requires_grad_()
-    y = forget(0.25)(x)
+    y = forget(0.25).left(x)
     kept = y != 0
     torch.testing.assert_close(y[kept], x[kept] / 0.75)
     (gradient,) = torch.autograd.grad(y.sum(), x)
@@ -61,8 +61,8 @@ def test_rows_places_and_neighbours_have_nothing_to_do_with_each_other() -> None
 def test_a_row_forgets_the_same_alone() -> None:
     x = torch.randn(64, 7, 5)
     some = torch.tensor([3, 60, 17])
-    assert torch.equal(forget(0.4, KEYS[some])(x[some]), forget(0.4)(x)[some])
-    assert torch.equal(forget(0.4)(x.view(64, 35)), forget(0.4)(x).view(64, 35))
+    assert torch.equal(forget(0.4, KEYS[some]).left(x[some]), forget(0.4).left(x)[some])
+    assert torch.equal(forget(0.4).left(x.view(64, 35)), forget(0.4).left(x).view(64, 35))
 
 
 def test_the_hash_is_that_of_integers_without_sign() -> None:

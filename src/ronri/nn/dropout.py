@@ -71,10 +71,11 @@ class Dropout:
         hashed = hashed ^ ((hashed >> 16) & 0xFFFF)
         return ((hashed & (2**BITS - 1)) >= self.least).view(x.shape)
 
-    def __call__(self, x: Float[Tensor, "B *shape"]) -> Float[Tensor, "B *shape"]:
+    def left(self, x: Float[Tensor, "B *shape"]) -> Float[Tensor, "B *shape"]:
+        """What is left of x."""
         return torch.where(self.kept(x), x * self.scale, 0)
 
 
 def dropped(x: Float[Tensor, "B *shape"], forget: Dropout | None) -> Float[Tensor, "B *shape"]:
     """What is left of x, if anything is to be forgotten."""
-    return x if forget is None else forget(x)
+    return x if forget is None else forget.left(x)

@@ -71,7 +71,7 @@ class Layer(nn.Module):
         if forget is None:
             mixed = F.scaled_dot_product_attention(q, k, v)
         else:
-            mixed = forget((q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1)) @ v
+            mixed = forget.left((q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1)) @ v
         return mixed.transpose(1, 2).flatten(2)
 
 
