@@ -1,5 +1,6 @@
 """Dropout is a function of keys: what is forgotten, how much, and what the others gain."""
 
+import pytest
 import torch
 from torch import Tensor
 
@@ -67,7 +68,7 @@ def test_a_row_forgets_the_same_alone() -> None:
 
 def test_the_hash_is_that_of_integers_without_sign() -> None:
     def kept(seed: int, index: int) -> bool:
-        x = (seed ^ (index * 0x9E3779B1)) % 2**32
+        x = (seed ^ index) * 0x9E3779B1 % 2**32
         x = (x ^ (x >> 16)) * 0x7FEB352D % 2**32
         x = (x ^ (x >> 15)) * 0x846CA68B % 2**32
         return (x ^ (x >> 16)) % 2**24 >= 0.5 * 2**24
@@ -75,3 +76,15 @@ def test_the_hash_is_that_of_integers_without_sign() -> None:
     found = forget(0.5).kept(torch.empty(64, 100))
     expected = [[kept(key % 2**32, index) for index in range(100)] for key in KEYS.tolist()]
     assert found.tolist() == expected
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+def test_compiled_for_a_gpu_the_same_is_forgotten() -> None:
+    """Beside a norm, too, where places are counted row by row."""
+    half = forget(0.5, KEYS.cuda())
+    x = torch.randn(64, 81, 512, device="cuda")
+
+    def block(x: Tensor) -> Tensor:
+        return torch.nn.functional.layer_norm(half.at(3).left(x), (512,))
+
+    torch.testing.assert_close(torch.compile(block)(x), block(x))

@@ -64,7 +64,9 @@ class Dropout:
     def kept(self, x: Float[Tensor, "B *shape"]) -> Bool[Tensor, "B *shape"]:
         """Which numbers of x are not forgotten."""
         index = torch.arange(x[0].numel(), dtype=torch.int32, device=x.device)
-        hashed = self.seeds[:, None] ^ (index * STEP)
+        # The seed first: torch's compiler would fold a product with places into its own arithmetic
+        # of places, where it does not fit into 32 bits.
+        hashed = (self.seeds[:, None] ^ index) * STEP
         # Integers are signed here: what a shift brings in from the left is cut off.
         hashed = (hashed ^ ((hashed >> 16) & 0xFFFF)) * MIX_1
         hashed = (hashed ^ ((hashed >> 15) & 0x1FFFF)) * MIX_2

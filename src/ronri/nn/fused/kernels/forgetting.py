@@ -14,7 +14,7 @@ COMPARED = tl.constexpr(2**dropout.BITS - 1)
 @triton.jit
 def kept(seed, index, least):
     """Whether the numbers at these places of a row are kept."""
-    hashed = seed.to(tl.uint32, bitcast=True) ^ (index.to(tl.uint32) * STEP)
+    hashed = (seed.to(tl.uint32, bitcast=True) ^ index.to(tl.uint32)) * STEP
     hashed = (hashed ^ (hashed >> 16)) * MIX_1
     hashed = (hashed ^ (hashed >> 15)) * MIX_2
     hashed = hashed ^ (hashed >> 16)
