@@ -70,7 +70,8 @@ def compare(
     }
     disturbed: dict[str, np.ndarray] = {}
     if few:
-        some = replace(puzzles, clues=puzzles.clues[:few], solutions=puzzles.solutions[:few])
+        first = {name: getattr(puzzles, name)[:few] for name in ("clues", "solutions", "ratings")}
+        some = replace(puzzles, **first)
         disturbed = controls(loaded, some, chains, steps)
     flops = work.flops(float(chains), float(chains * steps))
     return {

@@ -51,6 +51,11 @@ def test_rows_places_and_neighbours_have_nothing_to_do_with_each_other() -> None
         # Keys that differ by one, and places that do.
         (2 * forget(0.5, KEYS + 1).at(0).kept(x) - 1.0) * here,
         (2 * half.at(5).kept(x) - 1.0) * (2 * half.at(4).kept(x) - 1.0),
+        # Keys that differ in one bit, and the places that this bit exchanges.
+        *(
+            (2 * forget(0.5, KEYS ^ bit).at(0).kept(x) - 1.0) * here[:, torch.arange(4096) ^ bit]
+            for bit in (1, 8, 2048)
+        ),
     ]
     for pair in pairs:
         assert abs(float(pair.mean())) < 5 * pair.numel() ** -0.5
@@ -69,7 +74,7 @@ def test_a_row_forgets_the_same_alone() -> None:
 def test_the_hash_is_that_of_integers_without_sign() -> None:
     def kept(seed: int, index: int) -> bool:
         x = (seed ^ index) * 0x9E3779B1 % 2**32
-        x = (x ^ (x >> 16)) * 0x7FEB352D % 2**32
+        x = (x ^ (x >> 16) ^ (seed % 2**32)) * 0x7FEB352D % 2**32
         x = (x ^ (x >> 15)) * 0x846CA68B % 2**32
         return (x ^ (x >> 16)) % 2**24 >= 0.5 * 2**24
 

@@ -68,7 +68,8 @@ class Dropout:
         # of places, where it does not fit into 32 bits.
         hashed = (self.seeds[:, None] ^ index) * STEP
         # Integers are signed here: what a shift brings in from the left is cut off.
-        hashed = (hashed ^ ((hashed >> 16) & 0xFFFF)) * MIX_1
+        # And once more: rows whose seeds are near would forget the same, in another order.
+        hashed = (hashed ^ ((hashed >> 16) & 0xFFFF) ^ self.seeds[:, None]) * MIX_1
         hashed = (hashed ^ ((hashed >> 15) & 0x1FFFF)) * MIX_2
         hashed = hashed ^ ((hashed >> 16) & 0xFFFF)
         return ((hashed & (2**BITS - 1)) >= self.least).view(x.shape)

@@ -6,6 +6,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 
@@ -118,6 +119,23 @@ def test_scored_is_what_is_kept_of_a_run(
     assert second == first | {"few": {"n": 0, "solved": {}}}
 
 
+def test_half_the_energy_is_tried_on_the_first_few_puzzles(
+    folder: Path, puzzles: Puzzles, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried: list[Puzzles] = []
+
+    def controls(_: Any, some: Puzzles, *__: int) -> dict[str, np.ndarray]:
+        tried.append(some)
+        return {"a way": np.array([0, 4, 0])}
+
+    monkeypatch.setattr(langevin, "controls", controls)
+    found = langevin.compare(loading.load(folder, device="cpu"), [], puzzles, 2, 3, few=3)
+    (some,) = tried
+    assert (some.clues == puzzles.clues[:3]).all()
+    assert (some.solutions == puzzles.solutions[:3]).all()
+    assert found["few"] == {"n": 3, "solved": {"a way": 2}}
+
+
 def test_smaller_batches_are_more_updates() -> None:
     """As the document scales rates: with the root of the batch."""
     plain, planned = registry.recipe("enso-run5"), document.planned("enso-run5", 7.0, 512)
@@ -127,6 +145,9 @@ def test_smaller_batches_are_more_updates() -> None:
     assert scaled_lr(planned.optim.lr, 512, planned.base_batch) == pytest.approx(3e-4)
     assert planned.validate_every * 512 == plain.validate_every * document.BATCH
     assert planned.checkpoint_every * 512 == plain.checkpoint_every * document.BATCH
+    assert document.planned("enso-run5", 7.0, 10**9).validate_every == 1
+    with pytest.raises(ValueError, match="at least one slot, not 0"):
+        document.planned("enso-run5", 7.0, 0)
 
 
 def test_a_run_that_is_done_is_not_made_again(folder: Path) -> None:
@@ -144,7 +165,7 @@ def test_rows_stand_beside_those_of_the_document() -> None:
     first, below, validations = document.text("enso-run5", told()).split("\n\n")
     head, _, *rows = first.splitlines()
     assert head == (
-        "| `enso-run5`, in percent | document: puzzles | cells "
+        "| `enso-run5`, in percent | document: puzzles | document: cells "
         "| `everyday` (10,000) | cells | `minimal` (5,000) | cells |"
     )
     assert rows == [
@@ -158,10 +179,11 @@ def test_rows_stand_beside_those_of_the_document() -> None:
         "| chains without a slope |  |  | 3.00 (2.11–4.25), of 1,000 |  |  |  |",
     ]
     assert below == (
-        "Puzzles solved, with the 95 % interval, and empty cells that are right. After 4,000 of "
-        "5,432 updates of 2,048 puzzles, in 20.3 minutes on one a machine, compilation and "
-        "validation included (the document: some 78,000 of 2,048, in 22 hours). 8 chains of 64 "
-        "steps for each puzzle, no check; the document's are other puzzles. Weights "
+        "Puzzles solved, with the 95 % interval, and empty cells that are right. The run has 5,432 "
+        "updates of 2,048 puzzles and took 20.3 minutes on one a machine, compilation and "
+        "validation included (the document: some 78,000 of 2,048, and 22 hours); what it is scored "
+        "by, the best of its validations, is from update 4,000. 8 chains of 64 steps for each "
+        "puzzle, no check; the document's are other puzzles. Weights "
         "`555555555555`, trained at commit `aaaaaaa` and scored at `bbbbbbb`, by `python "
         "benchmarks/document.py enso-run5 --minutes 20 --batch 2048 --write`. On the way, in "
         "percent of held-out puzzles, thinking being one chain of 50 steps:"

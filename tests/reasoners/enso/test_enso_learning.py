@@ -8,14 +8,12 @@ from torch import Tensor
 
 from ronri.data import chance
 from ronri.data.stream import Batch
-from ronri.nn.dropout import Dropout
 from ronri.reasoner import Lesson
-from ronri.reasoners.enso.board import Layer
 from ronri.reasoners.enso.config import Config
 from ronri.reasoners.enso.landscape import Energy, Landscape
 from ronri.reasoners.enso.losses import Spread, broken_rules, decode_loss, distance
 from ronri.reasoners.enso.model import Carry, Enso
-from small_enso import BOARD, CELLS, but, lessons, loud, model_of, point, quiet, taught
+from small_enso import BOARD, CELLS, but, lessons, loud, model_of, point, taught
 
 both = pytest.mark.parametrize("config", [BOARD, CELLS], ids=["board", "cells"])
 
@@ -216,52 +214,6 @@ def test_the_documents_way_disturbs_the_truths_latent() -> None:
     own = model.landscape.own_latent(model.landscape.wanted(batch.solutions, torch.float32))
     shock = chance.normal(chance.fork(batch.keys, 2), model.landscape.numbers).view(own.shape)
     torch.testing.assert_close(seen[0], own + BOARD.latent_noise * shock)
-
-
-def test_what_is_forgotten_is_forgotten_in_training_only() -> None:
-    model, sound = model_of(replace(BOARD, dropout=0.5)), model_of(BOARD)
-    batch = lessons()
-
-    def loss(model: Enso, keys: Tensor) -> float:
-        batch_of = replace(batch, keys=keys)
-        return float(model.training_step(batch_of, None, torch.tensor(0.0)).loss.detach())
-
-    # The latents are disturbed by keys, too, but that is alike for both.
-    assert loss(model, batch.keys) == loss(model, batch.keys)
-    assert loss(model, batch.keys) != loss(sound, batch.keys)
-    thoughts = [one.advance(one.begin(batch.clues, quiet(6)))[1] for one in (model, sound)]
-    assert torch.equal(thoughts[0].beliefs, thoughts[1].beliefs)
-    assert model.diagnose(batch) == sound.diagnose(batch)
-
-
-def test_the_encoder_and_the_decoder_forget_something_else_in_every_layer() -> None:
-    model = model_of(replace(BOARD, dropout=0.5))
-    seen: list[Tensor] = []
-    for module in model.modules():
-        if isinstance(module, Layer):
-            module.down.register_forward_pre_hook(lambda _, inputs: seen.append(inputs[0] == 0))
-    batch = lessons()
-    model.training_step(batch, None, torch.tensor(0.0))
-    target, layers, decoder = seen[:2], seen[2:4], seen[4]
-    assert not any(forgotten.any() for forgotten in target)
-    assert len(seen) == 5
-    for forgotten in (*layers, decoder):
-        assert 0.45 < forgotten.float().mean() < 0.55
-    assert 0.4 < (layers[0] == layers[1]).float().mean() < 0.6
-    assert 0.4 < (layers[0].flatten(1)[:, :512] == decoder.flatten(1)).float().mean() < 0.6
-
-
-def test_a_row_forgets_the_same_in_any_batch() -> None:
-    model = model_of(replace(BOARD, dropout=0.5))
-    batch, _, z = point(model)
-
-    def read(rows: slice) -> Tensor:
-        forget = Dropout.of(batch.keys[rows], 0.5)
-        context = model.landscape.known(batch.clues[rows], torch.float32, forget)
-        return model.landscape.read(batch.clues[rows], context, z[rows], forget=forget).logits
-
-    parts = torch.cat([read(slice(4)), read(slice(4, 6))])
-    torch.testing.assert_close(parts, read(slice(6)))
 
 
 @pytest.mark.parametrize("taught", ["truth", "descent"])

@@ -36,7 +36,7 @@ class Norm(nn.Module):
 class Layer(nn.Module):
     """Attention, then a feed-forward layer four times as wide; a norm before each.
 
-    No other layer of the network has its `number`: it forgets what no other does.
+    No other layer that forgets has its `number`: none forgets the same.
     """
 
     def __init__(self, width: int, heads: int, inner: int, number: int) -> None:

@@ -14,8 +14,9 @@ COMPARED = tl.constexpr(2**dropout.BITS - 1)
 @triton.jit
 def kept(seed, index, least):
     """Whether the numbers at these places of a row are kept."""
-    hashed = (seed.to(tl.uint32, bitcast=True) ^ index.to(tl.uint32)) * STEP
-    hashed = (hashed ^ (hashed >> 16)) * MIX_1
+    seed = seed.to(tl.uint32, bitcast=True)
+    hashed = (seed ^ index.to(tl.uint32)) * STEP
+    hashed = (hashed ^ (hashed >> 16) ^ seed) * MIX_1
     hashed = (hashed ^ (hashed >> 15)) * MIX_2
     hashed = hashed ^ (hashed >> 16)
     return (hashed & COMPARED) >= least
