@@ -76,10 +76,9 @@ def history(folder: Path) -> dict[str, Any]:
 def planned(name: str, minutes: float, batch: int) -> Recipe[Any]:
     """A run in so little time. Smaller batches are more updates, with as many puzzles between
     validations."""
-    recipe = registry.recipe(name)
-    run = changed(recipe, {"minutes": minutes, "batch": batch})
-    often = max(1, recipe.validate_every * BATCH // batch)
-    return changed(run, {"validate_every": often, "checkpoint_every": often})
+    run = changed(registry.recipe(name), {"minutes": minutes, "batch": batch})
+    often = {"validate_every": run.validate_every, "checkpoint_every": run.checkpoint_every}
+    return changed(run, {field: max(1, n * BATCH // batch) for field, n in often.items()})
 
 
 def made(recipe: Recipe[Any], folder: Path, device: str | None) -> bool:

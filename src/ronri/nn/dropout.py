@@ -64,12 +64,13 @@ class Dropout:
     def kept(self, x: Float[Tensor, "B *shape"]) -> Bool[Tensor, "B *shape"]:
         """Which numbers of x are not forgotten."""
         index = torch.arange(x[0].numel(), dtype=torch.int32, device=x.device)
-        # The seed first: torch's compiler would fold a product with places into its own arithmetic
-        # of places, where it does not fit into 32 bits.
-        hashed = (self.seeds[:, None] ^ index) * STEP
-        # Integers are signed here: what a shift brings in from the left is cut off.
-        # And once more: rows whose seeds are near would forget the same, in another order.
-        hashed = (hashed ^ ((hashed >> 16) & 0xFFFF) ^ self.seeds[:, None]) * MIX_1
+        seeds = self.seeds[:, None]
+        # Before the product: torch's compiler would fold one with places alone into its own
+        # arithmetic of places, where it does not fit into 32 bits.
+        hashed = (seeds ^ index) * STEP
+        # Integers are signed here: what a shift brings in from the left is cut off. The seed goes
+        # in twice, or rows whose seeds are near would forget the same in another order.
+        hashed = (hashed ^ ((hashed >> 16) & 0xFFFF) ^ seeds) * MIX_1
         hashed = (hashed ^ ((hashed >> 15) & 0x1FFFF)) * MIX_2
         hashed = hashed ^ ((hashed >> 16) & 0xFFFF)
         return ((hashed & (2**BITS - 1)) >= self.least).view(x.shape)

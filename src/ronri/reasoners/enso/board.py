@@ -71,7 +71,9 @@ class Layer(nn.Module):
         if forget is None:
             mixed = F.scaled_dot_product_attention(q, k, v)
         else:
-            mixed = forget.left((q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1)) @ v
+            # In float32, as kernels of attention do it.
+            weights = (q @ k.mT * q.shape[-1] ** -0.5).softmax(dim=-1, dtype=torch.float32)
+            mixed = forget.left(weights).to(v.dtype) @ v
         return mixed.transpose(1, 2).flatten(2)
 
 
